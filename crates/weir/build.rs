@@ -9,7 +9,7 @@ use std::process::Command;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-/// Where the schemas are.
+/// Folder of the JSON schemas, relative to this package.
 const SCHEMAS: &str = "../../docs/schemas";
 
 fn main() -> io::Result<()> {
@@ -33,7 +33,7 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Writes `schemas.rs`: a list of all, each with its name and its deflated text.
+/// Writes `schemas.rs`: a list of all schemas, each with its name and its deflated text.
 fn schemas(out: &Path) -> io::Result<()> {
     let mut files = fs::read_dir(SCHEMAS)?.collect::<io::Result<Vec<_>>>()?;
     files.sort_by_key(fs::DirEntry::file_name);

@@ -1,11 +1,11 @@
-//! What a message to an agent costs: the round trip, and CPU time on both sides.
+//! Cost of a message to an agent: the round trip, and CPU time on both sides.
 //!
 //! ```text
 //! costs WEIR [MESSAGES]
 //! ```
 //!
-//! WEIR is the executable whose `weir agent` is the other process, once as it is and once in a network
-//! namespace of its own, where it has two arms in namespaces of theirs.
+//! WEIR is the executable whose `weir agent` runs as the other process: once plainly, and once in a network namespace
+//! of its own, where it starts two arms in namespaces of theirs.
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -24,26 +24,20 @@ use weir_parameters::Catalog;
 use weir_probe::ProcessCpu;
 use weir_sut::Launcher;
 
-/// Round trips of each kind, unless told otherwise.
+/// Default number of round trips of each kind.
 const MESSAGES: usize = 10_000;
 
 type Error = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args_os().skip(1);
-    let weir = arguments
-        .next()
-        .map(PathBuf::from)
-        .ok_or("costs WEIR [MESSAGES]")?;
+    let weir = arguments.next().map(PathBuf::from).ok_or("costs WEIR [MESSAGES]")?;
     let messages = match arguments.next() {
         Some(text) => text.to_string_lossy().parse()?,
         None => MESSAGES,
     };
     let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "{messages} round trips of each kind; CPU time of both sides together\n"
-    )?;
+    writeln!(out, "{messages} round trips of each kind; CPU time of both sides together\n")?;
     let within = local::start(Options {
         weir: "costs".to_owned(),
         launcher: Launcher::new(weir.clone()),
@@ -65,17 +59,14 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// An agent in a process of its own.
+/// Measures an agent in a process of its own.
 fn other(
     out: &mut impl Write,
     name: &str,
     command: &mut Command,
     messages: usize,
 ) -> Result<(), Error> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let pid = child.id();
     let (reader, writer) = (child.stdout.take(), child.stdin.take());
     let (reader, writer) = reader.zip(writer).ok_or("no pipes")?;
@@ -131,7 +122,7 @@ fn table(
     Ok(())
 }
 
-/// Two proxies that serve a file, each in a namespace where there can be some.
+/// Starts two proxies that serve a file, each in its own namespace if namespaces are allowed.
 fn two_arms(agent: &Client) -> Result<(), AgentError> {
     if weir_host::may_have_networks().is_ok() {
         let (mtu, sources) = (1500, 1);

@@ -1,14 +1,16 @@
-//! What sampling changes: the rate and the p99 of one proxy while its host is sampled, beside those while it is not.
+//! Effect of sampling on the measured proxy: its rate and p99 while its host is sampled, compared with those while it
+//! is not.
 //!
 //! ```text
 //! sampling WEIR FILE [SECONDS [closed | open | RATE [1 | 10]]]
 //! ```
 //!
-//! One nginx, started as an arm of a run, has the load all the time. Every slice is sampled as a run would be, at no rate,
-//! 1 Hz or 10 Hz (or at one of them alone, which has more blocks in the same time), in the order of weir's blocks; what
-//! differs is nothing else. Ratios by block are appended to FILE, and all that are in it decide, by weir's estimate and
-//! rule. At last the CPU time that a sampler takes under the same load. In an open loop the origin server answers
-//! after 1 to 5 ms, as an application does; without that, the p99 is what the machine's other work makes of it.
+//! One nginx, started like an arm of a run, has the load all the time. Slices differ only in their sampling: none, 1 Hz
+//! or 10 Hz, as in a run, in the order of weir's blocks. With a last argument, only that rate is compared with none,
+//! which gives more blocks in the same time. Ratios by block are appended to FILE, and the verdict is computed from all
+//! ratios in FILE, with weir's estimate and rule. At the end, the CPU time of a sampler under the same load is
+//! measured. In an open loop the origin server answers after 1 to 5 ms, as an application does; without this delay, the
+//! p99 would mostly show other work on the machine.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -36,39 +38,42 @@ use weir_parameters::Catalog;
 use weir_stats::{Estimate, Evidence, SignedRank, SplitMix64};
 use weir_sut::Launcher;
 
-/// What is compared: a name, and from one reading to the next. The first is what the others are compared with.
+/// Compared samplings: name and interval between readings (`None`: no sampling). The first is the baseline.
 const SAMPLINGS: [(&str, Option<Duration>); 3] = [
     ("off", None),
     ("1 Hz", Some(Duration::from_secs(1))),
     ("10 Hz", Some(Duration::from_millis(100))),
 ];
 
-/// A slice, and what of it is not measured: the last reading of the slice before and the first of this one, which opens
-/// everything. In the rest there are as many readings as a long trial has in such a time: one at 1 Hz, ten at 10 Hz.
+/// Length of a slice, and the unmeasured part at its beginning (`SETTLE_NS`), which covers the last reading of the
+/// slice before and the first of this one; the first opens everything. The rest has as many readings as the same time
+/// in a long trial: one at 1 Hz, ten at 10 Hz.
 const SLICE_NS: u64 = 1_250_000_000;
 const SETTLE_NS: u64 = 250_000_000;
-/// Connections while a slice of one sampling is on: each has its own, to the same listener.
+/// Connections of each sampling, all to the same listener. They are used during that sampling's slices.
 const CONNECTIONS: u32 = 30;
-/// An open loop's rate as a share of what a closed one completes, and for how long that is looked at.
+/// Rate of the open loop as a share of the rate completed in a closed loop, and how long the latter is measured
+/// (`LOOK_NS`).
 const SHARE: f64 = 0.6;
 const LOOK_NS: u64 = 4_000_000_000;
-/// How long the origin server takes for an answer in an open loop.
+/// Delay of the origin server's answers in an open loop.
 const DELAY: DelaySpec = DelaySpec::Uniform(Duration::from_millis(1), Duration::from_millis(5));
-/// For how long a sampler's CPU time is measured.
+/// Time over which a sampler's CPU time is measured.
 const COST: Duration = Duration::from_secs(12);
-/// Differences that do not matter: of the rate, and of the p99.
+/// Differences too small to matter, for the rate (closed loop) and the p99 (open loop): name, band, and true if higher
+/// is better.
 const BANDS: [(&str, f64, bool); 2] = [("closed", 0.01, true), ("open", 0.03, false)];
 const CONFIDENCE: f64 = 0.95;
-/// The place of status 200.
+/// Index of status 200 among the statuses, which start at 100.
 const RIGHT: usize = 100;
 const LATEST: Duration = Duration::from_secs(30);
 
 type Error = Box<dyn std::error::Error>;
 
-/// What is done when a slice of a sampling begins; `None`: the last one has ended.
+/// Callback at the beginning of each slice, with the slice's sampling; `None` after the last slice.
 type Turn<'a> = &'a mut dyn FnMut(&Bench, Option<usize>) -> Result<(), Error>;
 
-/// How requests come.
+/// Arrival of requests: closed loop, open at [`SHARE`] of the closed rate, or open at a given rate per second.
 enum Rate {
     Closed,
     Share,
@@ -134,12 +139,13 @@ fn main() -> Result<(), Error> {
     bench.cost(&mut out)
 }
 
-/// Of one invocation, so of one instance of the proxy.
+/// Returns the name under which the ratios of this invocation are filed. It contains the process number, since each
+/// invocation has its own instance of the proxy.
 fn name_of(load: &str) -> String {
     format!("{load}\t{}", std::process::id())
 }
 
-/// An agent in this process with a proxy and its origin server, as a run has them.
+/// An agent in this process with a proxy and its origin server, started as in a run.
 struct Bench {
     agent: Client,
     cpu: u32,
@@ -168,10 +174,7 @@ impl Bench {
             agent.ask(NetworksJob { mtu, sources })?;
         }
         agent.ask(OriginJob {
-            spec: OriginSpec {
-                delay,
-                ..OriginSpec::default()
-            },
+            spec: OriginSpec { delay, ..OriginSpec::default() },
             sizes: Vec::new(),
             address: Ipv4Addr::LOCALHOST.into(),
             cpus: others,
@@ -183,8 +186,8 @@ impl Bench {
             ("origin_keepalive", "128"),
             ("access_log", "off"),
             ("keepalive_requests", "10000000"),
-        ];
-        let set = set.map(|(name, level)| (name.to_owned(), level.to_owned()));
+        ]
+        .map(|(name, level)| (name.to_owned(), level.to_owned()));
         let started = agent.ask(ArmJob {
             slot: 0,
             name: "nginx".to_owned(),
@@ -204,11 +207,7 @@ impl Bench {
             cpus: own(last)?,
             nofile: 1024,
         })?;
-        Ok(Bench {
-            agent,
-            cpu: first,
-            peer: started.listen,
-        })
+        Ok(Bench { agent, cpu: first, peer: started.listen })
     }
 
     fn samples(&self, interval: Duration) -> SampleJob {
@@ -242,7 +241,8 @@ impl Bench {
         }
     }
 
-    /// Puts the proxy under load in slices of this order; `turn` is called when one begins, and with `None` at the end.
+    /// Puts the proxy under load in slices of this order. `turn` is called when a slice begins, and with `None` at the
+    /// end.
     fn load(
         &self,
         order: &[usize],
@@ -252,12 +252,7 @@ impl Bench {
     ) -> Result<Vec<SliceData>, Error> {
         let slice = |(place, &arm): (usize, &usize)| {
             let start = place as u64 * slice_ns;
-            SliceJob {
-                arm,
-                start,
-                measure_from: start + SETTLE_NS,
-                end: start + slice_ns,
-            }
+            SliceJob { arm, start, measure_from: start + SETTLE_NS, end: start + slice_ns }
         };
         let arms = order.iter().max().map_or(0, |last| last + 1);
         let (send, told) = channel();
@@ -283,7 +278,7 @@ impl Bench {
         counted(&told, order.len())
     }
 
-    /// Says which share of a CPU a sampler takes, its begin and its end included.
+    /// Prints the share of a CPU that a sampler takes, including its start and end.
     fn cost(&self, out: &mut impl Write) -> Result<(), Error> {
         for (name, interval) in SAMPLINGS {
             let Some(interval) = interval else { continue };
@@ -296,12 +291,11 @@ impl Bench {
                     (Some(_), _) => {
                         let send = send.clone();
                         let job = bench.samples(interval);
-                        let to = move |part| {
+                        id = Some(bench.agent.begin(job, move |part| {
                             if let Part::End(end) = part {
                                 drop(send.send(end));
                             }
-                        };
-                        id = Some(bench.agent.begin(job, to)?);
+                        })?);
                     }
                 }
                 Ok(())
@@ -318,7 +312,7 @@ fn wait_until(at_ns: u64) {
     std::thread::sleep(Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())));
 }
 
-/// What the slices counted, in their order.
+/// Returns the counts of the slices, in their order.
 fn counted(told: &Receiver<Part<LoadJob>>, slices: usize) -> Result<Vec<SliceData>, Error> {
     let mut all: BTreeMap<usize, SliceData> = BTreeMap::new();
     loop {
@@ -340,29 +334,41 @@ fn counted(told: &Receiver<Part<LoadJob>>, slices: usize) -> Result<Vec<SliceDat
     }
 }
 
-/// By block and sampling, how its figure differs from that without: the rate, or the p99 (geometric mean of both slices).
+/// Returns, for each block and sampling, the ratio of its figure to the figure without sampling: the rate, or the p99
+/// (geometric mean of both slices).
 fn ratios(
     order: &[usize],
     samplings: &[usize],
     slices: &[SliceData],
     is_open: bool,
 ) -> Vec<(usize, f64)> {
-    let of = |data: &SliceData| match is_open {
-        true => data.histograms.response.value_at_quantile(0.99) as f64,
-        false => data.completed as f64,
+    let of = |data: &SliceData| {
+        if is_open {
+            data.histograms.response.value_at_quantile(0.99) as f64
+        } else {
+            data.completed as f64
+        }
     };
     let length = 2 * samplings.len();
     let blocks = order.chunks(length).zip(slices.chunks(length));
     let one = |(order, slices): (&[usize], &[SliceData])| {
         let figure = |arm: usize| -> f64 {
-            let its = order.iter().zip(slices).filter(|(of, _)| **of == arm);
-            its.map(|(_, data)| of(data).ln()).sum::<f64>() / 2.0
+            order
+                .iter()
+                .zip(slices)
+                .filter(|(of, _)| **of == arm)
+                .map(|(_, data)| of(data).ln())
+                .sum::<f64>()
+                / 2.0
         };
         let none = figure(0);
         let ratio = |arm| (arm, (figure(arm) - none).exp());
         // Where the machine let neither answer, nothing is known.
-        let all = samplings[1..].iter().map(|&arm| ratio(arm));
-        all.filter(|(_, ratio)| !ratio.is_nan()).collect::<Vec<_>>()
+        samplings[1..]
+            .iter()
+            .map(|&arm| ratio(arm))
+            .filter(|(_, ratio)| !ratio.is_nan())
+            .collect::<Vec<_>>()
     };
     blocks.flat_map(one).collect()
 }
@@ -375,13 +381,10 @@ fn append(file: &Path, load: &str, ratios: &[(usize, f64)]) -> io::Result<()> {
     Ok(())
 }
 
-/// What all ratios of the file come to.
+/// Prints the verdicts computed from all ratios in the file.
 fn verdicts(out: &mut impl Write, file: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(file)?;
-    let rows: Vec<Vec<&str>> = text
-        .lines()
-        .map(|line| line.split('\t').collect())
-        .collect();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     writeln!(
         out,
         "| load | sampled | blocks | ratio | interval | verdict |\n|---|---|---|---|---|---|"

@@ -1,4 +1,4 @@
-//! The asking side: requests with numbers, and replies that find who asked.
+//! Client side of the protocol: numbers requests, and hands each reply to the request that it answers.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -22,20 +22,21 @@ pub use error::AgentError;
 use error::understand;
 use waiting::{RawPart, Waiting};
 
-/// How often a distant agent is asked whether it lives.
+/// Interval at which a distant agent is pinged.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// How often somebody who waits looks whether the question is to be stopped.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a distant agent may be silent before it is given up.
+/// Longest silence of a distant agent before it is given up.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
-/// How long a distant agent that lives may tell nothing of what it was asked. What takes longest is a slice,
-/// ten minutes at most.
+/// Longest time that a responsive distant agent may take to send the next part of an answer. The longest regular gap is
+/// one slice, ten minutes at most.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// The same once somebody has asked for an end: what takes longest is to end proxies and put settings back.
+/// The same as [`PATIENCE`], once an end was requested. The longest regular step is then to end proxies and put
+/// settings back.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(30);
 
 /// How long an agent may take to put everything back when its input has ended.
@@ -47,58 +48,58 @@ const GRACE: Duration = Duration::from_secs(2);
 /// A part of the answer to a question.
 #[derive(Debug)]
 pub enum Part<Q: Question> {
-    /// More is to come.
+    /// An intermediate part; more parts follow.
     Event(Q::Event),
-    /// This is all.
+    /// The last part.
     End(Result<Q::Answer, AgentError>),
 }
 
-/// Who waits for what; nobody any more once the agent is gone.
+/// Requests that wait for answers, and the state of the line. Once the agent is gone, no request waits any more.
 struct Book {
     waiting: HashMap<u64, Waiting>,
     lost: Option<String>,
     heard: Instant,
-    /// Since when an end is asked for, as far as anybody has looked.
+    /// Time at which the heartbeat first noticed that an end was requested; `None`: not requested yet.
     ending: Option<Instant>,
 }
 
-/// What the threads of a client share.
+/// State shared by the threads of a client.
 struct Line {
     place: String,
-    /// The options of `weir restore` for what may be left there.
+    /// Options of `weir restore` that name this place, for error messages.
     restore: String,
     writer: Mutex<Option<Box<dyn Write + Send>>>,
     book: Mutex<Book>,
     next: AtomicU64,
-    /// Whether it is another host's, so that a failure must say whose.
+    /// True if the agent is on another host, so that failures must name the host.
     is_distant: AtomicBool,
-    /// Set when somebody asks for an end.
+    /// Flag that is set when an end is requested.
     stop: OnceLock<Arc<AtomicBool>>,
 }
 
-/// An agent that can be asked. When it is dropped the agent is told to end, and is waited for.
+/// Connection to an agent. Dropping it ends the agent, and waits for that.
 pub struct Client {
     hello: Hello,
     line: Arc<Line>,
     reader: Option<JoinHandle<()>>,
     reader_tid: Option<Pid>,
-    /// Keeps an eye on a distant agent as long as the channel is open.
+    /// Thread that pings a distant agent, until the channel is closed.
     watch: Option<(Sender<()>, JoinHandle<()>)>,
-    /// Ends with the client: what the agent runs in.
+    /// Thread or process that the agent runs in; ends with the client.
     server: Option<Box<dyn Served>>,
 }
 
-/// What an agent runs in: a thread, a process.
+/// Something that an agent runs in: a thread or a process.
 pub trait Served: Send + Sync {
     /// Waits at most so long for the end of an agent whose input has ended, and makes sure of it.
     fn end(self: Box<Self>, at_most: Duration);
 
-    /// What it said on its standard error last; empty when there is no such thing.
+    /// Returns the last output on standard error; empty if there is no such output.
     fn words(&self) -> String {
         String::new()
     }
 
-    /// The options of `weir restore` for what may be left there; `None`: `--host` and the place.
+    /// Returns the options of `weir restore` that name this place; `None`: `--host` and the place.
     fn restore(&self) -> Option<String> {
         None
     }
@@ -106,17 +107,15 @@ pub trait Served: Send + Sync {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Client")
-            .field("place", &self.line.place)
-            .finish_non_exhaustive()
+        to.debug_struct("Client").field("place", &self.line.place).finish_non_exhaustive()
     }
 }
 
 impl Client {
-    /// Greets an agent on this host and takes charge of it. `place` is what errors call it.
+    /// Exchanges greetings with an agent on this host and returns its client. `place` is the agent's name in errors.
     ///
     /// # Errors
-    /// What answers is no agent of this protocol.
+    /// The peer is not an agent of this protocol version.
     pub fn greet(
         place: &str,
         weir: &str,
@@ -128,7 +127,7 @@ impl Client {
         Ok(Client::over(place, hello, reader, writer, server))
     }
 
-    /// Takes charge of an agent that has been greeted.
+    /// Returns a client for an agent that has been greeted. `place` is the agent's name in errors.
     pub fn over(
         place: &str,
         hello: Hello,
@@ -138,9 +137,7 @@ impl Client {
     ) -> Client {
         let line = Arc::new(Line {
             place: place.to_owned(),
-            restore: server
-                .restore()
-                .unwrap_or_else(|| format!("--host {place}")),
+            restore: server.restore().unwrap_or_else(|| format!("--host {place}")),
             writer: Mutex::new(Some(Box::new(writer))),
             book: Mutex::new(Book {
                 waiting: HashMap::new(),
@@ -154,14 +151,13 @@ impl Client {
         });
         let of_reader = Arc::clone(&line);
         let (send, tid) = channel();
-        let listen = move || {
-            let _ = send.send(rustix::thread::gettid());
-            of_reader.listen(reader);
-        };
         Client {
             hello,
             line,
-            reader: Some(std::thread::spawn(listen)),
+            reader: Some(std::thread::spawn(move || {
+                let _ = send.send(rustix::thread::gettid());
+                of_reader.listen(reader);
+            })),
             reader_tid: tid.recv().ok(),
             watch: None,
             server: Some(server),
@@ -175,7 +171,7 @@ impl Client {
         self.watched(HEARTBEAT, [PATIENCE, PATIENCE_AT_THE_END])
     }
 
-    /// Waits half a minute at most for any answer of a distant agent from when `stop` is set.
+    /// Limits the wait for any answer of a distant agent to half a minute, counted from when `stop` is set.
     pub fn until(self, stop: &Arc<AtomicBool>) -> Client {
         let _ = self.line.stop.set(Arc::clone(stop));
         self
@@ -194,27 +190,27 @@ impl Client {
         self
     }
 
-    /// What errors call it.
+    /// Returns the agent's name in errors.
     pub fn place(&self) -> &str {
         &self.line.place
     }
 
-    /// What the agent said of itself.
+    /// Returns the agent's greeting.
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
 
-    /// Keeps what reads the agent's messages on this host to some CPUs: slices take a while to read.
+    /// Restricts the thread that reads the agent's messages on this host to some CPUs. Reading slices takes a while.
     pub fn keep_to(&self, cpus: &CpuSet) {
         if let Some(tid) = self.reader_tid {
             let _ = weir_probe::keep_to(Some(tid), cpus.cpus());
         }
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// The agent could not do it, or is gone.
+    /// The agent could not carry out the request, or is gone.
     pub fn ask<Q: Question<Event = Nothing>>(&self, question: Q) -> Result<Q::Answer, AgentError> {
         self.ask_until(question, None)
     }
@@ -247,7 +243,7 @@ impl Client {
         end.map_err(|error| self.with_words(error))
     }
 
-    /// Asks for something that goes on; `to` is called with its parts by the thread that reads them. Gives the
+    /// Sends a long-running request. The thread that reads replies calls `to` with each part of the answer. Returns the
     /// request's number, for [`Client::stop`].
     ///
     /// # Errors
@@ -295,14 +291,15 @@ impl Client {
         Ok(id)
     }
 
-    /// Asks a request that goes on to end early. Its end comes as for any other.
+    /// Requests the early end of a long-running request. Its last part arrives as usual.
     pub fn stop(&self, id: u64) {
         // An agent that is gone has stopped.
         let _ = self.ask(Stop(id));
     }
 
-    /// How far the agent's clock is ahead of this host's, and by how much that may be wrong, in nanoseconds: from the
-    /// quickest of some exchanges, so it is off by half of a round trip at most (Cristian's algorithm).
+    /// Measures how far the agent's clock is ahead of this host's. Returns the offset and its largest possible error,
+    /// both in nanoseconds. The quickest of several exchanges is used, so the error is at most half of its round trip
+    /// (Cristian's algorithm).
     ///
     /// # Errors
     /// The agent is gone.
@@ -326,12 +323,9 @@ impl Client {
         self.with_words(self.line.lost(words.to_owned()))
     }
 
-    /// An error with what the lost agent, or what led to it, has said last.
+    /// Adds the last output of the lost agent, or of the program that leads to it, to an error.
     pub fn with_words(&self, error: AgentError) -> AgentError {
-        let said = self
-            .server
-            .as_ref()
-            .map_or(String::new(), |server| server.words());
+        let said = self.server.as_ref().map_or(String::new(), |server| server.words());
         error.after(said.trim())
     }
 }
@@ -374,14 +368,10 @@ impl Line {
         }
     }
 
-    /// Lets the agent say that it lives, or gives it up. The second patience is that for the end.
+    /// Pings the agent, or gives it up. The second value of the patience applies once an end was requested.
     fn heartbeat(&self, patience: [Duration; 2]) {
         let mut book = self.book();
-        if self
-            .stop
-            .get()
-            .is_some_and(|stop| stop.load(Ordering::Relaxed))
-        {
+        if self.stop.get().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             book.ending.get_or_insert_with(Instant::now);
         }
         let is_silent = book.heard.elapsed() > SILENCE;
@@ -408,7 +398,7 @@ impl Line {
         }
     }
 
-    /// Reads replies until there are no more.
+    /// Reads and delivers replies until the agent's output ends.
     fn listen(&self, mut reader: impl Read) {
         let words = loop {
             match frame::read::<Reply>(&mut reader) {
@@ -425,7 +415,7 @@ impl Line {
         self.give_up(&words);
     }
 
-    /// Tells everybody who waits that there is nothing to wait for.
+    /// Fails all waiting requests with [`AgentError::Lost`].
     fn give_up(&self, words: &str) {
         let mut book = self.book();
         let words = book.lost.get_or_insert_with(|| words.to_owned()).clone();
@@ -438,20 +428,13 @@ impl Line {
     }
 
     fn lost(&self, words: String) -> AgentError {
-        AgentError::Lost {
-            place: self.place.clone(),
-            words,
-            restore: self.restore.clone(),
-        }
+        AgentError::Lost { place: self.place.clone(), words, restore: self.restore.clone() }
     }
 
-    /// A failure on another host names it.
+    /// Adds the host to a failure if the agent is on another host.
     fn named(&self, failure: Failure) -> Failure {
         let is_distant = self.is_distant.load(Ordering::Relaxed);
-        Failure {
-            host: is_distant.then(|| self.place.clone()),
-            ..failure
-        }
+        Failure { host: is_distant.then(|| self.place.clone()), ..failure }
     }
 
     /// Hands a part on to whoever waits for it. `false`: nobody does, so it is no sign of life either.

@@ -1,35 +1,35 @@
 //! Frames: a length of four bytes, big-endian, and as many bytes of JSON.
 //!
-//! The length is looked at before anything is allocated, so a peer that is not an agent, or means
-//! ill, costs [`LARGEST`] bytes at most.
+//! The length is checked before anything is allocated, so a peer that is not an agent, or is malicious, costs
+//! [`LARGEST`] bytes at most.
 
 use std::io::{self, Read, Write};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Largest frame, in bytes. The largest that is ever sent is a slice's histograms, some hundred
+/// Maximum size of a frame, in bytes. The largest frame that weir sends holds a slice's histograms, some hundred
 /// kilobytes.
 pub const LARGEST: usize = 16 << 20;
 
-/// Why no message could be read.
+/// Error of reading or writing a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The peer went away in the middle of a frame, or reading failed.
+    /// The peer closed the connection in the middle of a frame, or reading or writing failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// More than a frame may have.
+    /// The frame, of this many bytes, is larger than [`LARGEST`].
     #[error("a message of {0} bytes is larger than any that weir sends ({LARGEST})")]
     TooLarge(u64),
-    /// Not a message.
+    /// The frame is not a valid message.
     #[error("a message cannot be understood: {0}")]
     Malformed(serde_json::Error),
 }
 
-/// Writes one message and hands it on at once.
+/// Writes one message and flushes the writer.
 ///
 /// # Errors
-/// The peer has gone; or the message is too large, which is a mistake of weir's.
+/// The peer has gone, or the message is too large, which is a mistake of weir's.
 pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), FrameError> {
     // One write for both, so that no packet carries a length alone.
     let mut bytes = vec![0; 4];
@@ -43,10 +43,10 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), Frame
     Ok(to.flush()?)
 }
 
-/// Reads one message; `None` when the peer has gone between two of them.
+/// Reads one message. Returns `None` if the peer closed the connection between two messages.
 ///
 /// # Errors
-/// See [`FrameError`]. Nothing sensible can be read from this peer afterwards.
+/// See [`FrameError`]. After an error, nothing sensible can be read from this peer.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> Result<Option<T>, FrameError> {
     let mut length = [0; 4];
     let got = read_up_to(from, &mut length)?;
@@ -69,7 +69,7 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> Result<Option<T>, Fram
     Ok(Some(message))
 }
 
-/// Fills a buffer as far as there is something to read.
+/// Reads until the buffer is full or the input ends; returns the number of bytes read.
 fn read_up_to(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -106,7 +106,7 @@ mod tests {
         assert!(matches!(error, FrameError::TooLarge(length) if length == 1 << 30));
     }
 
-    /// Deep nesting would take the stack, if it were followed: a million levels in two megabytes.
+    /// Following deep nesting would exhaust the stack: a million levels in two megabytes.
     #[test]
     fn nesting_is_followed_no_further_than_any_message_needs() {
         use crate::message::{Incoming, Reply};
@@ -131,10 +131,7 @@ mod tests {
         let mut bytes = Vec::new();
         write(&mut bytes, &["abc"]).unwrap();
         for length in 1..bytes.len() {
-            assert!(
-                read::<Vec<String>>(&mut &bytes[..length]).is_err(),
-                "{length}"
-            );
+            assert!(read::<Vec<String>>(&mut &bytes[..length]).is_err(), "{length}");
         }
     }
 }

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::{self, FrameError};
 
-/// Version of the protocol. It moves with every change of a message.
+/// Version of the protocol. It changes with every change of a message.
 pub const PROTOCOL: u32 = 10;
 
-/// What tells an agent from anything else that may be at the other end.
+/// Value of the greeting's `magic` field, which tells an agent from any other program at the other end.
 const MAGIC: &str = "weir-agent";
 
-/// Characters of each of the texts in it that are kept.
+/// Maximum length of each text of a received greeting, in characters; longer ones are cut.
 const LONGEST: usize = 80;
 
 /// The first message of each side.
@@ -27,48 +27,44 @@ pub struct Hello {
     pub weir: String,
 }
 
-/// Why the two do not talk.
+/// Reason why client and agent cannot talk.
 #[derive(Debug, thiserror::Error)]
 pub enum HelloError {
-    /// No message came, or one that is none.
+    /// No message was received, or an invalid one.
     #[error("the peer is not a weir agent: {0}")]
     Frame(#[from] FrameError),
-    /// The other side ended without a word.
+    /// The peer ended without a greeting.
     #[error("the agent ended before it said anything")]
     Silent,
     /// No whole greeting came for as long as the other side may be silent.
     #[error("no weir said hello within {} s", .0.as_secs())]
     Late(Duration),
-    /// It is something else.
+    /// The peer is another program, which calls itself by this name.
     #[error("the peer is not a weir agent: it calls itself `{0}`")]
     Stranger(String),
-    /// It is another weir.
+    /// The peer is a weir with another version of the protocol.
     #[error(
         "the agent speaks version {theirs} of the protocol (weir {weir}), and this weir version \
          {PROTOCOL}"
     )]
     Version {
-        /// Version of its protocol.
+        /// Version of the peer's protocol.
         theirs: u32,
-        /// Its version of weir.
+        /// The peer's version of weir.
         weir: String,
     },
 }
 
-/// Says hello and hears the other side's. Both sides speak first, so neither waits for the other.
+/// Sends a greeting and reads the peer's. Both sides send first, so neither waits for the other.
 ///
 /// # Errors
-/// The other side is not an agent of this protocol.
+/// The peer is not an agent of this protocol version.
 pub fn greet(
     reader: &mut impl Read,
     writer: &mut impl Write,
     weir: &str,
 ) -> Result<Hello, HelloError> {
-    let own = Hello {
-        magic: MAGIC.to_owned(),
-        protocol: PROTOCOL,
-        weir: weir.to_owned(),
-    };
+    let own = Hello { magic: MAGIC.to_owned(), protocol: PROTOCOL, weir: weir.to_owned() };
     frame::write(writer, &own)?;
     let mut other: Hello = frame::read(reader)?.ok_or(HelloError::Silent)?;
     // Whoever it is, a message quotes a line of it and not megabytes.
@@ -81,10 +77,7 @@ pub fn greet(
     }
     match other.protocol {
         PROTOCOL => Ok(other),
-        theirs => Err(HelloError::Version {
-            theirs,
-            weir: other.weir,
-        }),
+        theirs => Err(HelloError::Version { theirs, weir: other.weir }),
     }
 }
 
@@ -100,11 +93,8 @@ mod tests {
 
     #[test]
     fn another_version_is_refused_with_both_numbers() {
-        let mut hello = Hello {
-            magic: MAGIC.to_owned(),
-            protocol: PROTOCOL,
-            weir: "0.9".to_owned(),
-        };
+        let mut hello =
+            Hello { magic: MAGIC.to_owned(), protocol: PROTOCOL, weir: "0.9".to_owned() };
         assert_eq!(answer(&hello).unwrap(), hello);
         hello.protocol = PROTOCOL + 1;
         let words = answer(&hello).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! An agent in this very process: the same messages over a pair of sockets.
+//! An agent in this process: the same messages over a pair of sockets.
 
 use std::io::{self, Write};
 use std::net::Shutdown;
@@ -10,23 +10,21 @@ use std::time::Duration;
 use crate::client::{Client, Served};
 use crate::server::{self, Options};
 
-/// What errors call this host.
+/// Name of this host in errors.
 pub const PLACE: &str = "this host";
 
 /// Starts an agent on a thread of its own.
 ///
 /// # Errors
-/// The kernel gave no pair of sockets or no thread.
+/// The kernel could not create the pair of sockets or the thread.
 pub fn start(options: Options) -> io::Result<Client> {
     let weir = options.weir.clone();
     let (own, theirs) = UnixStream::pair()?;
     let (reader, writer) = (theirs.try_clone()?, theirs);
-    let thread = std::thread::Builder::new()
-        .name("weir-agent".to_owned())
-        .spawn(move || {
-            // What it would say, the asking side says as well.
-            let _ = server::serve(reader, HangUp(writer), options);
-        })?;
+    let thread = std::thread::Builder::new().name("weir-agent".to_owned()).spawn(move || {
+        // What it would say, the asking side says as well.
+        let _ = server::serve(reader, HangUp(writer), options);
+    })?;
     let (reader, writer) = (own.try_clone()?, HangUp(own));
     Client::greet(PLACE, &weir, reader, writer, Box::new(Thread(thread))).map_err(io::Error::other)
 }
@@ -39,12 +37,12 @@ impl Served for Thread {
     }
 }
 
-/// A socket whose other side sees the end when this one is dropped, though the reading half is open.
+/// Writing half of a socket. Dropping it shuts the connection down, although the reading half stays open.
 #[derive(Debug)]
 pub struct HangUp(UnixStream);
 
 impl HangUp {
-    /// Over one half of a socket, whose other half is another descriptor of it.
+    /// Creates a writer from one descriptor of a socket whose reading half is another descriptor.
     pub fn new(socket: UnixStream) -> HangUp {
         HangUp(socket)
     }

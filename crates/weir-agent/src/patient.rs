@@ -1,8 +1,7 @@
-//! Writing to a peer that may have stopped to read.
+//! Writing to a peer that may have stopped reading.
 //!
-//! A pipe or a socket that nobody empties fills up, and a write to it then waits without end: the
-//! silence of a host that has vanished would go unnoticed by whoever writes to it. So bytes are handed
-//! over only when there is room for them.
+//! A pipe or a socket that nobody empties fills up, and a write to it then blocks forever: a writer would not notice
+//! that the host at the other end has vanished. Bytes are therefore written only when there is room for them.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -11,18 +10,15 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// What is written at once: a pipe that has room at all has room for so many bytes (`PIPE_BUF`,
-/// pipe(7)), and a socket that is writable for more.
+/// Size of one write, bytes: a pipe that has any room has room for this many (`PIPE_BUF`, pipe(7)), and a writable
+/// socket for more.
 const PIECE: usize = 4096;
 
-/// How often is asked whether waiting still makes sense.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+/// Interval at which the writer checks if waiting still makes sense.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A writer that waits only as long as it may. Once it has given up, it takes nothing any more: what
-/// follows half a message cannot be understood.
+/// A writer that waits for room only as long as `may_wait` permits. Once it has given up, it accepts nothing more,
+/// since bytes after half a message cannot be understood.
 pub struct Patient<W> {
     to: W,
     may_wait: Box<dyn Fn(Duration) -> bool + Send>,
@@ -30,14 +26,10 @@ pub struct Patient<W> {
 }
 
 impl<W: Write + AsFd> Patient<W> {
-    /// Over an unbuffered writer. `may_wait` is told how long it has been waited for room, and says
-    /// whether to go on.
+    /// Creates a writer over an unbuffered one. `may_wait` gets the time waited for room so far, and returns true to go
+    /// on.
     pub fn new(to: W, may_wait: impl Fn(Duration) -> bool + Send + 'static) -> Patient<W> {
-        Patient {
-            to,
-            may_wait: Box::new(may_wait),
-            given_up: false,
-        }
+        Patient { to, may_wait: Box::new(may_wait), given_up: false }
     }
 
     fn await_room(&mut self) -> io::Result<()> {
@@ -96,9 +88,7 @@ mod tests {
         let error = patient.write_all(&vec![0; 1 << 20]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         // Though there is room again.
-        drop(std::thread::spawn(move || {
-            io::copy(&mut { reader }, &mut io::sink())
-        }));
+        drop(std::thread::spawn(move || io::copy(&mut { reader }, &mut io::sink())));
         let error = patient.write_all(b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

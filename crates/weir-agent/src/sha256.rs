@@ -1,24 +1,24 @@
-//! SHA-256 in the words of sha256sum(1).
+//! SHA-256 in the format of sha256sum(1).
 
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The hash of all that a hasher has seen, in hexadecimal digits.
+/// Returns the hash in hexadecimal digits.
 pub(crate) fn digits(hasher: Sha256) -> String {
     let bytes = hasher.finalize();
-    bytes.iter().fold(String::new(), |digits, byte| {
-        digits + &format!("{byte:02x}")
-    })
+    bytes.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
 }
 
-/// A line for each file of which the bytes are known.
+/// Returns a line for each file, with the hash of its bytes and its path, as sha256sum(1) prints it.
 pub fn sums<'a>(files: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> String {
-    let line = |(path, bytes): (&Path, &[u8])| {
-        let hash = digits(Sha256::new_with_prefix(bytes));
-        format!("{hash}  {}\n", path.display())
-    };
-    files.into_iter().map(line).collect()
+    files
+        .into_iter()
+        .map(|(path, bytes)| {
+            let hash = digits(Sha256::new_with_prefix(bytes));
+            format!("{hash}  {}\n", path.display())
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
-//! Whether the winner's ratio holds when the arms run one at a time.
+//! Checks if the winner's ratio holds when the arms run one at a time.
 //!
-//! Side by side, arms share CPUs, caches, memory bandwidth and the kernel's tables, and those that rest cost
-//! something too. So the winner and the arm that it is compared with are measured again in stretches in which no
-//! other arm runs, in the order A B B A. A pair of neighbouring stretches is a replicate: both are new instances.
-//! What is compared is the ratio of these with that of the blocks, by the interval of the difference of their
-//! logarithms.
+//! Side by side, arms share CPUs, caches, memory bandwidth and the kernel's tables, and resting arms have a cost
+//! too. So the winner and the arm that it is compared with are measured again in stretches in which no other arm
+//! runs, in the order A B B A. A pair of neighbouring stretches is a replicate: both are new instances. The ratio of
+//! these pairs is compared with the ratio of the blocks, by the interval of the difference of their logarithms.
 
 use weir_model::record::{Phase, Validity};
 use weir_model::study::{ArmRole, Metric, Study};
@@ -21,37 +20,38 @@ use crate::names::{self, find};
 use crate::replicates::groups;
 use crate::values::Values;
 
-/// Share of an effect that may be missing or be too much, where no difference is shown.
+/// Share of an effect that may be missing or be too much if no difference is shown.
 const SHARE_OF_EFFECT: f64 = 0.25;
 
-/// Which arm is measured alone, beside the one that it is compared with.
+/// The arm that is measured alone, with the arm that it is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Under which load.
+    /// Name of the load under which it is measured.
     pub load: String,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// What it is compared with.
+    /// Name of the arm that it is compared with.
     pub against: String,
-    /// Neighbouring blocks in each replicate of their comparison.
+    /// Number of neighbouring blocks in each replicate of their comparison.
     pub merged: u32,
-    /// Why this arm, in half a sentence.
+    /// Reason for the choice of this arm, in half a sentence.
     pub why: String,
 }
 
-/// The best arm by the objective's metric, under the first load that gives it; where none is better, the one that
-/// the answer names first. `None`: no arm has a ratio.
+/// Chooses the best arm by the objective's metric, under the first load that gives the metric. If no arm is better,
+/// chooses the arm that the answer names first. `None` if no arm has a ratio.
 pub fn choose(study: &Study, loads: &[LoadFindings]) -> Option<Choice> {
     let metric = study.objective.metric;
-    let gives = |load: &&LoadFindings| load.metrics.contains(&metric) && load.is_usable();
-    let load = loads.iter().find(gives)?;
+    let load = loads.iter().find(|load| load.metrics.contains(&metric) && load.is_usable())?;
     let known = || ratios(load, metric);
     let change = |found: &&Comparison| {
         find(study, &found.arm).is_some_and(|arm| arm.role == ArmRole::Change)
     };
     let largest = |wanted: Verdict| {
-        let such = known().filter(change).filter(|c| c.verdict == wanted);
-        such.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
+        known()
+            .filter(change)
+            .filter(|c| c.verdict == wanted)
+            .max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
     };
     let words = names::metric_words(metric);
     let (found, why) = None
@@ -61,22 +61,16 @@ pub fn choose(study: &Study, loads: &[LoadFindings]) -> Option<Choice> {
         })
         .or_else(|| {
             let worst = largest(Verdict::Worse)?;
-            Some((
-                worst,
-                format!("no arm is better by {words}, and it differs most"),
-            ))
+            Some((worst, format!("no arm is better by {words}, and it differs most")))
         })
         .or_else(|| {
             let first = known().find(change).or(known().next())?;
-            Some((
-                first,
-                format!("no arm differs by {words}, and it is the first"),
-            ))
+            Some((first, format!("no arm differs by {words}, and it is the first")))
         })?;
     Some(of(load, found, why))
 }
 
-/// Comparisons on a metric that have a ratio.
+/// Returns the comparisons on a metric that have a ratio.
 fn ratios(load: &LoadFindings, metric: Metric) -> impl Iterator<Item = &Comparison> {
     let (of_metric, finite) = (
         move |c: &&Comparison| c.metric == metric && c.verdict != Verdict::Invalid,
@@ -95,8 +89,8 @@ fn of(load: &LoadFindings, found: &Comparison, why: String) -> Choice {
     }
 }
 
-/// Stretches (session and arm of each, in order of time) two by two: neighbours of one session with different
-/// arms, each in one pair at most.
+/// Groups stretches (session and arm of each, in order of time) into pairs of indices: neighbours of one session with
+/// different arms, each in at most one pair.
 pub fn pairs(stretches: &[(u32, &str)]) -> Vec<(usize, usize)> {
     let (mut pairs, mut first) = (Vec::new(), 0);
     while first + 1 < stretches.len() {
@@ -110,7 +104,7 @@ pub fn pairs(stretches: &[(u32, &str)]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// What came of the check; `None` where nobody asked for one.
+/// Returns the result of the check; `None` if none was requested.
 pub(crate) fn check(
     run: &Run,
     loads: &[LoadFindings],
@@ -124,12 +118,8 @@ pub(crate) fn check(
         return Some(without(study, "no arm has a ratio side by side"));
     };
     let mut found = without(study, "the run ended before it");
-    (found.load, found.arm, found.against, found.chosen) = (
-        choice.load.clone(),
-        choice.arm.clone(),
-        choice.against.clone(),
-        choice.why,
-    );
+    (found.load, found.arm, found.against, found.chosen) =
+        (choice.load.clone(), choice.arm.clone(), choice.against.clone(), choice.why);
     let load = loads.iter().find(|load| load.load == choice.load);
     let together = load.and_then(|load| load.comparison(&choice.arm, found.metric));
     if let Some(together) = together {
@@ -148,19 +138,18 @@ pub(crate) fn check(
     Some(found)
 }
 
-/// The arms that were measured alone, whatever would be chosen by today's rules.
+/// Returns the arms that were measured alone, even if today's rules would choose others.
 fn measured(run: &Run, loads: &[LoadFindings]) -> Option<Choice> {
     let study = &run.header.study;
     let trials = || run.trials_in(Phase::is_alone);
-    let load = loads
-        .iter()
-        .find(|load| trials().any(|trial| trial.load == load.load))?;
+    let load = loads.iter().find(|load| trials().any(|trial| trial.load == load.load))?;
     let was_alone =
         |arm: &String| trials().any(|trial| trial.load == load.load && trial.arm == *arm);
     let mut known = ratios(load, study.objective.metric);
     let found = known.find(|c| was_alone(&c.arm) && was_alone(&c.against))?;
-    let today = choose(study, loads).filter(|choice| choice.arm == found.arm);
-    let why = today.map_or_else(String::new, |choice| choice.why);
+    let why = choose(study, loads)
+        .filter(|choice| choice.arm == found.arm)
+        .map_or_else(String::new, |choice| choice.why);
     Some(of(load, found, why))
 }
 
@@ -184,29 +173,26 @@ fn without(study: &Study, because: &str) -> AloneFindings {
     }
 }
 
-/// ln(arm / against) of each pair of stretches, in order of time; finite.
+/// Returns ln(arm / against) of each pair of stretches, in order of time. All values are finite.
 fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
     let study = &run.header.study;
     let Some(spec) = study.loads.iter().find(|load| load.name == found.load) else {
         return Vec::new();
     };
     let data = LoadData::of_phases(run, spec, Phase::is_alone);
-    let doubtful = [&found.arm, &found.against];
-    let mut doubtful = doubtful
+    let mut doubtful = [&found.arm, &found.against]
         .into_iter()
         .filter_map(|name| study.arms.iter().position(|arm| arm.name == *name));
-    found.validity = match doubtful.any(|arm| headline::mostly_suspect(&data, arm)) {
-        true => Validity::Suspect,
-        false => Validity::Valid,
+    found.validity = if doubtful.any(|arm| headline::mostly_suspect(&data, arm)) {
+        Validity::Suspect
+    } else {
+        Validity::Valid
     };
     let values = Values::new(run, &data);
     let place = |name: &str| study.arms.iter().position(|arm| arm.name == name);
     let typical = |arm: &str, blocks: &[usize]| {
         let arm = place(arm)?;
-        let usable = blocks
-            .iter()
-            .copied()
-            .filter(|block| data.usable(*block, arm).is_some());
+        let usable = blocks.iter().copied().filter(|block| data.usable(*block, arm).is_some());
         let usable: Vec<usize> = usable.collect();
         if found.metric.response_quantile().is_none() {
             return Some(values.value(found.metric, arm, &usable));
@@ -231,8 +217,8 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
         }
     }
     let whose: Vec<(u32, &str)> = stretches.iter().map(|(whose, _)| *whose).collect();
-    let pairs = pairs(&whose).into_iter();
-    pairs
+    pairs(&whose)
+        .into_iter()
         .filter_map(|(one, other)| {
             let mut both = [one, other].map(|place| {
                 let ((_, arm), blocks) = &stretches[place];
@@ -247,26 +233,23 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
         .collect()
 }
 
-/// The pseudo-median of times by their logarithms. One without end stays, as the longest of all.
+/// Returns the pseudo-median of times, computed on their logarithms. An infinite time counts as the longest.
 fn typical_of(times: impl Iterator<Item = f64>) -> Option<f64> {
     let logs = times.map(f64::ln).filter(|log| !log.is_nan());
     let logs: Vec<f64> = logs.map(|log| log.clamp(-LARGEST, LARGEST)).collect();
     hodges_lehmann(&logs).map(f64::exp)
 }
 
-/// The logarithm of a ratio, or of a time in nanoseconds, beyond all that are seen: there is no bound.
+/// Logarithm that stands for an infinite ratio or time (nanoseconds); larger than any that occurs.
 const LARGEST: f64 = 50.0;
 
-/// The ratio alone divided by the one side by side, with its interval; and the logarithm of the latter.
+/// Returns the ratio alone divided by the ratio side by side, with its interval, and the logarithm of the ratio side by
+/// side.
 fn change(found: &AloneFindings, alone: f64, together: f64) -> ((f64, (f64, f64)), f64) {
     let log_of = |ratio: f64| ratio.ln().clamp(-LARGEST, LARGEST);
     let logs = |(ratio, (low, high)): (f64, (f64, f64)), confidence| {
         let [low, high] = [low, high].map(log_of);
-        let interval = Interval {
-            low,
-            high,
-            confidence,
-        };
+        let interval = Interval { low, high, confidence };
         (log_of(ratio), interval)
     };
     let own = logs(found.alone, alone);
@@ -281,7 +264,8 @@ fn change(found: &AloneFindings, alone: f64, together: f64) -> ((f64, (f64, f64)
     ((ratio(own.0 - side_by_side.0), interval), side_by_side.0)
 }
 
-/// The ratio alone, what it differs by, and the verdict. Arms whose ratio is bounded are the only ones here.
+/// Fills in the ratio alone, its change from the ratio side by side, and the verdict. Only arms whose ratio is bounded
+/// get here.
 fn judge(
     study: &Study,
     found: &mut AloneFindings,
@@ -306,10 +290,8 @@ fn judge(
     let within = |band: f64| low >= 1.0 / (1.0 + band) && high <= 1.0 + band;
     let percent = |share: f64| format!("{} %", (share * 1e3).round() / 1e1);
     let band = percent(objective.band);
-    let of_what = match found.tolerance > objective.band {
-        true => "a quarter of the effect",
-        false => "the band",
-    };
+    let of_what =
+        if found.tolerance > objective.band { "a quarter of the effect" } else { "the band" };
     let tolerance = format!("{} ({of_what})", percent(found.tolerance));
     let change = format!(
         "the ratio alone is {:.3} times the one side by side (interval {low:.3} to {high:.3})",
@@ -325,10 +307,7 @@ fn judge(
                 sample.len()
             ),
         ),
-        () if unsure => (
-            Holding::NotShown,
-            "too few replicates for this confidence".to_owned(),
-        ),
+        () if unsure => (Holding::NotShown, "too few replicates for this confidence".to_owned()),
         () if within(objective.band) => (Holding::Holds, format!("{change}, within {band}")),
         () if low > 1.0 || high < 1.0 => (Holding::DoesNotHold, change),
         () if within(found.tolerance) => (
@@ -342,12 +321,13 @@ fn judge(
     };
 }
 
-/// Confidences are compared as typed (0.95), not as rounded by the arithmetic before.
+/// Returns true if an interval is less certain than the study demands. Compares confidences as typed (0.95), not as
+/// rounded by the arithmetic before.
 fn change_is_unsure(alone: &Estimate, together: &Comparison, asked: f64) -> bool {
     alone.interval.confidence.min(together.confidence) < asked - 1e-12
 }
 
-/// All of it in one sentence.
+/// Summarises the findings in one sentence.
 fn sentence(study: &Study, found: &AloneFindings) -> String {
     let AloneFindings { arm, against, .. } = found;
     let figures = |(ratio, (low, high)): (f64, (f64, f64))| {

@@ -1,4 +1,4 @@
-//! The answer to the study's question in one sentence, for whoever reads nothing else.
+//! The answer to the study's question in one sentence, for readers who read nothing else.
 
 mod matrix;
 mod proxies;
@@ -15,11 +15,11 @@ use crate::matrix::PooledArm;
 use crate::names::{self, are_different_proxies, are_steps, capitalized, find, ms};
 use crate::outcomes::UNANSWERED;
 
-/// More names than this are counted rather than listed.
+/// Maximum number of names that are listed; more are counted instead.
 const NAMES_LISTED: usize = 3;
 
-/// The sentence, a line with one for each load that gives the objective's metric; a second one warns
-/// when two equal arms came out as different.
+/// Returns the answer, with a line for each load that gives the objective's metric. A second sentence warns if two
+/// equal arms came out as different.
 pub(crate) fn answer(
     study: &Study,
     (loads, pooled): (&[LoadFindings], &[PooledArm]),
@@ -46,40 +46,37 @@ pub(crate) fn answer(
     with_end(text.join("\n"), complete)
 }
 
-/// The sentences about one load.
+/// Returns the sentences about one load.
 fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: bool) -> String {
-    let under = match one_of_many {
-        false => String::new(),
-        true => format!("Under the load {}: ", load.load),
-    };
+    let under = if one_of_many { format!("Under the load {}: ", load.load) } else { String::new() };
     let limits = within(study, load);
     // An arm that is alone is compared with nothing.
-    let compared = match load.comparisons.is_empty() && !limits.is_empty() {
-        true => String::new(),
-        false => proxies::ranked(study, load).unwrap_or_else(|| sentence(study, load, inert)),
+    let compared = if load.comparisons.is_empty() && !limits.is_empty() {
+        String::new()
+    } else {
+        proxies::ranked(study, load).unwrap_or_else(|| sentence(study, load, inert))
     };
-    let both: Vec<String> = [limits, compared]
-        .into_iter()
-        .filter(|sentence| !sentence.is_empty())
-        .collect();
+    let both: Vec<String> =
+        [limits, compared].into_iter().filter(|sentence| !sentence.is_empty()).collect();
     let text = format!("{under}{}", both.join(" "));
-    let notes = tail::hidden(study, load).into_iter();
-    let others = notes.chain(unanswered(load)).chain(changed(load));
+    let others = tail::hidden(study, load).into_iter().chain(unanswered(load)).chain(changed(load));
     let idle = match &*load.idle {
         "" => "",
         _ => idle::ANSWER,
     };
     let noted = [load.fresh.clone(), idle.to_owned(), looks::early(load)].into_iter();
-    let others = others.chain(noted.filter(|note| !note.is_empty()));
-    let others = others.chain(load.ineffective.iter().map(Ineffective::sentence));
-    let others = others.chain(load.rests.iter().cloned());
-    let all = std::iter::once(text)
+    let others = others
+        .chain(noted.filter(|note| !note.is_empty()))
+        .chain(load.ineffective.iter().map(Ineffective::sentence))
+        .chain(load.rests.iter().cloned());
+    std::iter::once(text)
         .chain(others)
-        .chain(warning(study, load));
-    all.collect::<Vec<String>>().join(" ")
+        .chain(warning(study, load))
+        .collect::<Vec<String>>()
+        .join(" ")
 }
 
-/// Arms that changed on the way: what the figures are of is then a mixture.
+/// Returns a sentence about arms that changed during the run; their figures are a mixture of two states.
 fn changed(load: &LoadFindings) -> Option<String> {
     let (first, others) = load.phases.split_first()?;
     let figures = match first.metric {
@@ -109,12 +106,11 @@ fn changed(load: &LoadFindings) -> Option<String> {
     ))
 }
 
-/// Which arms left more than [`UNANSWERED`] of their requests without a right answer.
+/// Returns a sentence about the arms that left more than [`UNANSWERED`] of their requests without a right answer.
 fn unanswered(load: &LoadFindings) -> Option<String> {
     let arms = load.arms.iter().filter(|arm| arm.unanswered > UNANSWERED);
-    let arms: Vec<String> = arms
-        .map(|arm| format!("{} {:.1} %", arm.arm, arm.unanswered * 100.0))
-        .collect();
+    let arms: Vec<String> =
+        arms.map(|arm| format!("{} {:.1} %", arm.arm, arm.unanswered * 100.0)).collect();
     let (first, more) = (arms.first()?, arms.len().saturating_sub(NAMES_LISTED));
     let named = match more {
         0 => names::listed(&arms),
@@ -123,55 +119,43 @@ fn unanswered(load: &LoadFindings) -> Option<String> {
     Some(format!("Requests without a correct answer: {named}."))
 }
 
-/// "backlog-alone is inert (net.core.somaxconn is 128)", for an arm that changes nothing else.
+/// Returns "backlog-alone is inert (net.core.somaxconn is 128)" for an arm that changes nothing else.
 fn inert_clause(inert: &[InertArm], arm: &str) -> Option<String> {
     let found = inert.iter().find(|inert| inert.arm == arm && inert.whole)?;
     Some(format!("{arm} is inert ({})", found.why()))
 }
 
-/// With a last sentence about a run that was cut short.
+/// Appends a last sentence if the run was cut short.
 fn with_end(text: String, complete: bool) -> String {
     let between = if text.contains('\n') { "\n" } else { " " };
-    match complete {
-        true => text,
-        false => {
-            format!("{text}{between}The run did not end as planned: this covers what was measured.")
-        }
+    if complete {
+        text
+    } else {
+        format!("{text}{between}The run did not end as planned: this covers what was measured.")
     }
 }
 
-/// One arm held against a limit under several loads: loads are put together by what came out, since
-/// a sentence for each would hide where it changes. `None` in any other study.
+/// Returns the answer for a study of one arm with a limit under several loads; `None` in any other study. Loads with
+/// the same verdict share a clause, because a sentence for each would hide at which load the verdict changes.
 fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> {
     let ([arm], [_, _, ..]) = (&study.arms[..], loads) else {
         return None;
     };
-    let found: Option<Vec<(&str, &LimitFindings)>> = loads
-        .iter()
-        .map(|load| Some((&*load.load, load.limits.first()?)))
-        .collect();
+    let found: Option<Vec<(&str, &LimitFindings)>> =
+        loads.iter().map(|load| Some((&*load.load, load.limits.first()?))).collect();
     let found = found?;
     let mut parts = Vec::new();
-    for verdict in [
-        Holding::Holds,
-        Holding::DoesNotHold,
-        Holding::NotShown,
-        Holding::Invalid,
-    ] {
+    for verdict in [Holding::Holds, Holding::DoesNotHold, Holding::NotShown, Holding::Invalid] {
         let such = found.iter().filter(|(_, limit)| limit.verdict == verdict);
         let such: Vec<(&str, &LimitFindings)> = such.copied().collect();
         if let Some((_, first)) = such.first() {
-            parts.push(format!(
-                "{} under {}",
-                stays(&arm.name, first),
-                listed(&such)
-            ));
+            parts.push(format!("{} under {}", stays(&arm.name, first), listed(&such)));
         }
     }
     Some(format!("{}.", capitalized(study, &parts.join("; "))))
 }
 
-/// `held-0 (2.1 ms), held-10k (3.4 ms) and held-25k (5 ms)`, each with its estimate where it has one.
+/// Returns `held-0 (2.1 ms), held-10k (3.4 ms) and held-25k (5 ms)`, with the estimate of each load that has one.
 fn listed(loads: &[(&str, &LimitFindings)]) -> String {
     let each = loads.iter().map(|(load, found)| match found.value_ns {
         value if value.is_finite() => format!("{load} ({} ms)", ms(value)),
@@ -180,18 +164,23 @@ fn listed(loads: &[(&str, &LimitFindings)]) -> String {
     names::listed(&each.collect::<Vec<_>>())
 }
 
-/// Which arms stay within the study's limit; empty without one. The A/A arm is the baseline.
+/// Returns a sentence about the arms that stay within the study's limit; empty without a limit. Leaves out the A/A arm,
+/// which is the baseline.
 fn within(study: &Study, load: &LoadFindings) -> String {
-    let arms = load.limits.iter();
-    let arms = arms.filter(|limit| role(study, &limit.arm) != ArmRole::SameAsBaseline);
-    let parts: Vec<String> = arms.map(|limit| limit_of(study, limit)).collect();
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!("{}.", capitalized(study, &parts.join("; "))),
+    let parts: Vec<String> = load
+        .limits
+        .iter()
+        .filter(|limit| role(study, &limit.arm) != ArmRole::SameAsBaseline)
+        .map(|limit| limit_of(study, limit))
+        .collect();
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("{}.", capitalized(study, &parts.join("; ")))
     }
 }
 
-/// "nginx stays within 30 ms", or what else a limit comes to.
+/// Returns "nginx stays within 30 ms", or another clause for the limit's verdict.
 fn stays(arm: &str, found: &LimitFindings) -> String {
     let limit = ms(found.limit_ns as f64);
     match found.verdict {
@@ -204,7 +193,7 @@ fn stays(arm: &str, found: &LimitFindings) -> String {
     }
 }
 
-/// "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
+/// Returns "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
 fn limit_of(study: &Study, found: &LimitFindings) -> String {
     let what = stays(&found.arm, found);
     if !found.value_ns.is_finite() {
@@ -224,10 +213,12 @@ fn limit_of(study: &Study, found: &LimitFindings) -> String {
 fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     let metric = study.objective.metric;
     let of = |verdict: Verdict| -> Vec<&Comparison> {
-        let changes = load.comparisons.iter().filter(|c| {
-            c.metric == metric && c.verdict == verdict && role(study, &c.arm) == ArmRole::Change
-        });
-        changes.collect()
+        load.comparisons
+            .iter()
+            .filter(|c| {
+                c.metric == metric && c.verdict == verdict && role(study, &c.arm) == ArmRole::Change
+            })
+            .collect()
     };
     let mut shown = [of(Verdict::Better), of(Verdict::Worse)].concat();
     // By size, whichever the direction that is better: the largest change of the ratio first.
@@ -243,24 +234,16 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
         parts.push(proxies::effect(study, comparison, (place == 0, idle)));
     }
     let others = |count: usize| {
-        if shown.is_empty() || count == 0 {
-            ""
-        } else {
-            "other "
-        }
+        if shown.is_empty() || count == 0 { "" } else { "other " }
     };
     // No difference is no effect of a level that is not in force.
     let in_force = |all: Vec<_>| -> Vec<&Comparison> {
-        let all = all.into_iter();
-        all.filter(|c: &&Comparison| inert_clause(inert, &c.arm).is_none())
-            .collect()
+        all.into_iter().filter(|c: &&Comparison| inert_clause(inert, &c.arm).is_none()).collect()
     };
-    let (others_equivalent, equivalent): (Vec<_>, Vec<_>) = in_force(of(Verdict::Equivalent))
-        .into_iter()
-        .partition(is_other);
-    let (others_open, open): (Vec<_>, Vec<_>) = in_force(of(Verdict::Inconclusive))
-        .into_iter()
-        .partition(is_other);
+    let (others_equivalent, equivalent): (Vec<_>, Vec<_>) =
+        in_force(of(Verdict::Equivalent)).into_iter().partition(is_other);
+    let (others_open, open): (Vec<_>, Vec<_>) =
+        in_force(of(Verdict::Inconclusive)).into_iter().partition(is_other);
     parts.extend(proxies::no_difference(study, &others_equivalent));
     parts.extend(proxies::no_difference(study, &others_open));
     if !equivalent.is_empty() {
@@ -287,7 +270,7 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     format!("{text}{}.", compared_with(study))
 }
 
-/// With what arms are compared, where that is not the baseline for all of them.
+/// Returns a clause that says which arm each arm is compared with; empty if that is the baseline for all.
 fn compared_with(study: &Study) -> &'static str {
     match study.arms.iter().all(|arm| arm.against == 0) {
         true => "",
@@ -296,8 +279,8 @@ fn compared_with(study: &Study) -> &'static str {
     }
 }
 
-/// "keepalive makes nginx carry 2.61 times as much (95 % interval 2.55 to 2.66)"; after the first
-/// only "access_log off 1.08 times (1.03 to 1.12)". Where nobody was busy it is what is answered.
+/// Returns "keepalive makes nginx carry 2.61 times as much (95 % interval 2.55 to 2.66)"; after the first comparison
+/// only "access_log off 1.08 times (1.03 to 1.12)". If nobody was busy, the text says "answer" instead of "carry".
 fn effect(study: &Study, comparison: &Comparison, (first, idle): (bool, bool)) -> String {
     let Comparison { arm, ratio, .. } = comparison;
     if let Some(text) = without_bound(comparison) {
@@ -307,8 +290,7 @@ fn effect(study: &Study, comparison: &Comparison, (first, idle): (bool, bool)) -
     if !first {
         return format!("{arm} {ratio:.2} times ({interval})");
     }
-    let proxy = find(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm));
-    let proxy = proxy.kind.title();
+    let proxy = find(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm)).kind.title();
     let what = match comparison.metric {
         Metric::Rate if idle => format!("{proxy} answer {ratio:.2} times as many requests"),
         Metric::Rate => format!("{proxy} carry {ratio:.2} times as much"),
@@ -325,7 +307,8 @@ fn effect(study: &Study, comparison: &Comparison, (first, idle): (bool, bool)) -
     format!("{arm} makes {what} ({confidence} % interval {interval})")
 }
 
-/// What is said where one of two arms typically has no figure, and the ratio no bound.
+/// Returns a clause for two arms of which one typically has no figure, so that the ratio is unbounded; `None` for other
+/// arms.
 fn without_bound(comparison: &Comparison) -> Option<String> {
     let is_time = comparison.metric.response_quantile().is_some();
     let (silent, other) = match (comparison.ratio, is_time) {
@@ -333,15 +316,16 @@ fn without_bound(comparison: &Comparison) -> Option<String> {
         (0.0, true) | (f64::INFINITY, false) => (&comparison.against, &comparison.arm),
         _ => return None,
     };
-    Some(match is_time {
-        true => format!(
+    Some(if is_time {
+        format!(
             "{silent} typically leaves too many requests unanswered, where {other} answers them"
-        ),
-        false => format!("{silent} typically answers nothing, where {other} does"),
+        )
+    } else {
+        format!("{silent} typically answers nothing, where {other} does")
     })
 }
 
-/// Who, by name or by number, and the verb that agrees.
+/// Returns the subject, by names or by number, and the verb that agrees with it.
 fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) -> (String, &'a str) {
     let verb = if who.len() == 1 { one } else { many };
     if who.len() > NAMES_LISTED {
@@ -352,8 +336,8 @@ fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) ->
     (text, verb)
 }
 
-/// The answer of a study that compares the baseline with itself alone: how small a difference the lab
-/// can see here.
+/// Returns the answer of a study that compares only the baseline with itself: the smallest difference that the lab can
+/// detect here.
 fn resolution(study: &Study, load: &LoadFindings) -> String {
     let metric = study.objective.metric;
     let same = load.comparisons.iter().find(|c| {
@@ -374,7 +358,7 @@ fn resolution(study: &Study, load: &LoadFindings) -> String {
     )
 }
 
-/// Said when an arm that is the baseline once more came out as better or worse than it.
+/// Returns a warning if the A/A arm came out as better or worse than the baseline, of which it is a copy.
 fn warning(study: &Study, load: &LoadFindings) -> Option<String> {
     let metric = study.objective.metric;
     let comparison = load.comparisons.iter().find(|c| {

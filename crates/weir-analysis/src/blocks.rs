@@ -1,4 +1,4 @@
-//! From a run's records to blocks: every trial, and what the rules of `validity` say of it before its outcome is
+//! Blocks made from a run's records: every trial, and what the rules of `validity` say about it before its outcome is
 //! looked at.
 
 use weir_model::load::Lifetime;
@@ -14,50 +14,48 @@ use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
 use crate::{connections::is_with, counters};
 
-/// Bytes that one receive brings, about: what loopback's segments carry.
+/// Approximate bytes that one receive brings: as many as loopback's segments carry.
 pub(crate) const RECEIVE: u64 = 64 * 1024;
 
-/// What the lab of then knew beyond the rules of today.
+/// Returns the recorded reasons of rules that no longer exist: the lab that recorded them knew more than today's rules
+/// can find out.
 fn only_the_lab(trial: &TrialRecord) -> impl Iterator<Item = Reason> {
     let unknown = |rule: &str| RULES.iter().all(|known| known.name != rule);
-    let recorded = trial
+    trial
         .validity
         .iter()
-        .filter(move |reason| unknown(&reason.rule));
-    recorded.map(|reason| Reason {
-        reason: reason.clone(),
-        size: 0.0,
-    })
+        .filter(move |reason| unknown(&reason.rule))
+        .map(|reason| Reason { reason: reason.clone(), size: 0.0 })
 }
 
-/// What speaks against a trial by itself, and against each of several generators in it.
+/// Returns the reasons against a trial by itself, and against each of several generators in it.
 pub(crate) fn of_trial(trial: &TrialRecord, header: &RunHeader) -> Vec<Reason> {
     let known = evidence(trial, header);
     let each = of_generators(trial, &known, header);
-    let all = std::iter::once(&known).chain(&each);
-    all.flat_map(|known| judge(Use::Study, known)).collect()
+    std::iter::once(&known).chain(&each).flat_map(|known| judge(Use::Study, known)).collect()
 }
 
-/// A continuous trial, and what all of its blocks saw together.
+/// A continuous trial, with sums over all of its blocks.
 pub(crate) struct Part<'a> {
     pub(crate) part: &'a PartRecord,
     pub(crate) load: &'a LoadSpec,
     pub(crate) responses: u64,
     pub(crate) received_bytes: u64,
     pub(crate) origin_connects: u64,
-    /// As for [`Evidence::lag`], of all arms together: what is held against one is held against all.
+    /// Lag as in [`Evidence::lag`], of all arms together: what speaks against one arm speaks against all.
     pub(crate) lag: Lag,
-    /// The same of each of several generators, with its host.
+    /// Lag of each of several generators, with its host.
     pub(crate) generators: Vec<(&'a str, Lag)>,
 }
 
-/// Names of quantiles, dispatch lag and response time there, in nanoseconds.
+/// Names of quantiles, each with dispatch lag and response time in nanoseconds.
 pub(crate) type Lag = Vec<(&'static str, u64, u64)>;
 
 impl<'a> Part<'a> {
     fn of(run: &'a Run, part: &'a PartRecord, load: &'a LoadSpec) -> Part<'a> {
-        let own = run.trials_in(|_| true);
-        let own = own.filter(|trial| trial.load == load.name && trial.phase == part.phase);
+        let own = run
+            .trials_in(|_| true)
+            .filter(|trial| trial.load == load.name && trial.phase == part.phase);
         let own: Vec<&TrialRecord> = own.filter(|trial| holds(part, trial)).collect();
         let others = run.trials().filter(|trial| is_with(part, trial));
         let all: Vec<&TrialRecord> = own.iter().copied().chain(others).collect();
@@ -67,29 +65,27 @@ impl<'a> Part<'a> {
             let response = median(own.iter().map(|trial| field(&trial.response_time)));
             (lag, response)
         };
-        let lag = [
-            ("p50", typical(|times| times.p50)),
-            ("p99", typical(|times| times.p99)),
-        ];
+        let lag = [("p50", typical(|times| times.p50)), ("p99", typical(|times| times.p99))];
         let hosts = own.first().map_or(&[][..], |trial| &trial.generators[..]);
         let of_host = |host: &'a str| {
-            let shares = own.iter().copied();
-            let shares = shares.flat_map(|trial: &'a TrialRecord| &trial.generators);
-            let shares = shares.filter(move |share| share.host == host);
+            let shares = own
+                .iter()
+                .copied()
+                .flat_map(|trial: &'a TrialRecord| &trial.generators)
+                .filter(move |share| share.host == host);
             let typical = |field: fn(&GeneratorShare) -> u64| median(shares.clone().map(field));
             let lag = [
                 ("p50", typical(|one| one.dispatch_lag[0])),
                 ("p99", typical(|one| one.dispatch_lag[1])),
             ];
-            let response = [
-                typical(|one| one.response_time[0]),
-                typical(|one| one.response_time[1]),
-            ];
-            let pairs = lag.into_iter().zip(response);
-            pairs.map(|((name, lag), of)| (name, lag, of)).collect()
+            let response =
+                [typical(|one| one.response_time[0]), typical(|one| one.response_time[1])];
+            lag.into_iter().zip(response).map(|((name, lag), of)| (name, lag, of)).collect()
         };
-        let generators = hosts.iter().filter(|_| load.is_open());
-        let generators = generators.map(|share| (&*share.host, of_host(&share.host)));
+        let generators = hosts
+            .iter()
+            .filter(|_| load.is_open())
+            .map(|share| (&*share.host, of_host(&share.host)));
         Part {
             generators: generators.collect(),
             part,
@@ -97,17 +93,16 @@ impl<'a> Part<'a> {
             responses: total(|slice| slice.completed_whole),
             received_bytes: total(|slice| slice.received_bytes),
             origin_connects: total(|slice| slice.origin_connects),
-            lag: match load.is_open() && !own.is_empty() {
-                true => lag
-                    .map(|(name, (lag, response))| (name, lag, response))
-                    .to_vec(),
-                false => Vec::new(),
+            lag: if load.is_open() && !own.is_empty() {
+                lag.map(|(name, (lag, response))| (name, lag, response)).to_vec()
+            } else {
+                Vec::new()
             },
         }
     }
 
-    /// What its end says about the trials of `arm`: connections that were not there, and the generator's
-    /// own troubles. Of a part that was cut short nothing is known.
+    /// Returns the evidence about the trials of `arm` from the end of the continuous trial: missing connections, and
+    /// the generator's own troubles. A part that was cut short has none.
     pub(crate) fn evidence(&self, arm: &str) -> Evidence<'static> {
         let part = self.part;
         let receives = self.responses.max(self.received_bytes / RECEIVE);
@@ -118,9 +113,7 @@ impl<'a> Part<'a> {
             lag: self.lag.clone(),
             starved: Some((part.starved, receives)),
             overflows: Some(self.overflows()),
-            asking: own
-                .map(|own| own.asking)
-                .filter(|asking| asks && wanted(asking)),
+            asking: own.map(|own| own.asking).filter(|asking| asks && wanted(asking)),
             held: own.map(|own| own.held).filter(wanted),
             start_spread: GeneratorStart::spread_ns(&part.starts),
             lost_nodes: part.lost_nodes.clone(),
@@ -128,7 +121,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What its trials say of each of several generators.
+    /// Returns the evidence about each of several generators.
     fn of_generators(&self) -> impl Iterator<Item = Evidence<'a>> {
         self.generators.iter().map(|(host, lag)| Evidence {
             name: Some(host),
@@ -137,12 +130,15 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// What an arm's own namespace counts is the arm's and no reason to doubt: it is shown among its
-    /// connections. Of the rest, what was opened before the trial does not count.
+    /// Counts overflows of listen queues outside of the arms' own network namespaces. Those of an arm's namespace are
+    /// the arm's doing and no reason to doubt; they are shown among its connections. Connections that were opened
+    /// before the trial are not counted as opened.
     fn overflows(&self) -> Overflows {
         let arms = &self.part.arms;
-        let by_client = arms.iter().flat_map(|arm| [&arm.asking, &arm.held]);
-        let by_client = by_client.map(|counts| counts.opened.saturating_sub(counts.open_at_start));
+        let by_client = arms
+            .iter()
+            .flat_map(|arm| [&arm.asking, &arm.held])
+            .map(|counts| counts.opened.saturating_sub(counts.open_at_start));
         let of_arms = arms.iter().filter_map(|arm| arm.listen_overflows).sum();
         Overflows {
             seen: self.part.listen_overflows.saturating_sub(of_arms),
@@ -152,14 +148,14 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The middle one, the higher of two; 0 of none.
+/// Returns the median, the higher one of two middle values; 0 if there are no values.
 pub(crate) fn median(values: impl Iterator<Item = u64>) -> u64 {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
-/// Whether a continuous trial holds a trial's block.
+/// Returns true if a continuous trial contains the block of a trial.
 pub(crate) fn holds(part: &PartRecord, trial: &TrialRecord) -> bool {
     let blocks = part.first_block..part.first_block.saturating_add(part.blocks);
     // Of arms that are measured one after the other each has a part of its own.
@@ -167,17 +163,16 @@ pub(crate) fn holds(part: &PartRecord, trial: &TrialRecord) -> bool {
     part.session == trial.session && blocks.contains(&trial.block) && has_arm()
 }
 
-/// A trial and what speaks against it.
+/// A trial and the reasons against it.
 pub(crate) struct Judged<'a> {
     pub(crate) trial: &'a TrialRecord,
     pub(crate) reasons: Vec<Reason>,
 }
 
 impl Judged<'_> {
-    /// The worst of the reasons.
+    /// Returns the worst validity among the reasons.
     pub(crate) fn validity(&self) -> Validity {
-        let worst = self.reasons.iter().map(|reason| reason.reason.validity);
-        worst.max().unwrap_or(Validity::Valid)
+        self.reasons.iter().map(|reason| reason.reason.validity).max().unwrap_or(Validity::Valid)
     }
 
     pub(crate) fn usable(&self) -> bool {
@@ -185,11 +180,10 @@ impl Judged<'_> {
     }
 }
 
-/// One block: a trial for each arm of the study, by the arm's index; `None` when a kill or an error
-/// cut the block short.
+/// One block: a trial for each arm of the study, by the arm's index; `None` if a kill or an error cut the block short.
 pub(crate) type Block<'a> = Vec<Option<Judged<'a>>>;
 
-/// Everything measured under one load.
+/// Everything that was measured under one load.
 pub(crate) struct LoadData<'a> {
     pub(crate) header: &'a RunHeader,
     pub(crate) study: &'a Study,
@@ -198,11 +192,12 @@ pub(crate) struct LoadData<'a> {
     pub(crate) open: bool,
     pub(crate) rate_intended: Option<f64>,
     pub(crate) slice_ns: u64,
-    /// In order of time.
+    /// Blocks in order of time.
     pub(crate) blocks: Vec<Block<'a>>,
-    /// For each block the continuous trial that it is part of: one of other instances of the proxies than before.
+    /// Index, by block, of the continuous trial that the block is part of. Each continuous trial has new instances of
+    /// the proxies.
     pub(crate) instances: Vec<usize>,
-    /// For each block whether each arm was to be measured in it: arms that are decided leave.
+    /// Flags by block and arm: true if the arm was to be measured in the block. Arms that are decided leave.
     wanted: Vec<Vec<bool>>,
 }
 
@@ -211,12 +206,12 @@ impl<'a> LoadData<'a> {
         LoadData::of_phases(run, load, Phase::counts)
     }
 
-    /// The blocks with smaller numbers than `next_block`.
+    /// Collects the blocks with smaller numbers than `next_block`.
     pub(crate) fn up_to(run: &'a Run, load: &'a LoadSpec, next_block: u32) -> LoadData<'a> {
         LoadData::of_blocks(run, load, Phase::counts, next_block)
     }
 
-    /// What was measured in some phases.
+    /// Collects the blocks of the phases that `wanted` selects.
     pub(crate) fn of_phases(
         run: &'a Run,
         load: &'a LoadSpec,
@@ -233,16 +228,15 @@ impl<'a> LoadData<'a> {
     ) -> LoadData<'a> {
         let study = &run.header.study;
         let pilot = run.pilot(&load.name);
-        let rate_intended = match load.is_open() {
-            false => None,
-            true => load.rate().or_else(|| pilot.and_then(|pilot| pilot.rate)),
+        let rate_intended = if load.is_open() {
+            load.rate().or_else(|| pilot.and_then(|pilot| pilot.rate))
+        } else {
+            None
         };
         let chosen = pilot.map(|pilot| pilot.slice_ns);
         let fixed = study.blocks.slice.map(|slice| slice.as_nanos() as u64);
-        let parts: Vec<Part<'_>> = run
-            .parts_in(&load.name, wanted)
-            .map(|p| Part::of(run, p, load))
-            .collect();
+        let parts: Vec<Part<'_>> =
+            run.parts_in(&load.name, wanted).map(|p| Part::of(run, p, load)).collect();
         let (mut instances, mut goes_on) = (Vec::new(), Vec::new());
         let looks = run.looks(&load.name);
         let blocks = run
@@ -251,11 +245,16 @@ impl<'a> LoadData<'a> {
             .take_while(|((number, _), _)| *number < next_block)
             .map(|((number, _), trials)| {
                 let before = looks.iter().rev().find(|look| look.next_block <= number);
-                let is_open = |arm: &Arm| before.is_none_or(|look| look.open.contains(&arm.name));
-                goes_on.push(study.arms.iter().map(is_open).collect());
-                let own = trials.first();
-                let own =
-                    own.and_then(|trial| parts.iter().position(|part| holds(part.part, trial)));
+                goes_on.push(
+                    study
+                        .arms
+                        .iter()
+                        .map(|arm| before.is_none_or(|look| look.open.contains(&arm.name)))
+                        .collect(),
+                );
+                let own = trials
+                    .first()
+                    .and_then(|trial| parts.iter().position(|part| holds(part.part, trial)));
                 // One that a kill has cut short has no record, and is the last of its session.
                 instances.push(own.unwrap_or(parts.len()));
                 let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
@@ -289,81 +288,76 @@ impl<'a> LoadData<'a> {
         }
     }
 
-    /// How long a block took, its unmeasured parts included, nanoseconds: the middle one of all.
+    /// Returns the median duration of a block, its unmeasured parts included, nanoseconds.
     pub(crate) fn block_ns(&self) -> u64 {
         median(self.blocks.iter().map(|block| {
-            let slices = || {
-                block
-                    .iter()
-                    .flatten()
-                    .flat_map(|judged| &judged.trial.slices)
-            };
+            let slices = || block.iter().flatten().flat_map(|judged| &judged.trial.slices);
             let begin = slices().map(|slice| slice.start_ns).min().unwrap_or(0);
-            let end = slices()
-                .map(|slice| slice.start_ns + slice.measured_ns)
-                .max();
+            let end = slices().map(|slice| slice.start_ns + slice.measured_ns).max();
             end.unwrap_or(0) - begin
         }))
     }
 
-    /// What this load can give, the objective's metric first.
+    /// Returns the metrics that this load can give, the objective's metric first.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
-        let mut metrics = match self.open {
+        let mut metrics = if self.open {
+            let times = [Metric::ResponseP50, Metric::ResponseP99];
+            // Where everything was answered, the rate is the one that was asked for.
+            let rate = self.is_overloaded().then_some(Metric::Rate);
+            times.into_iter().chain(rate).chain([Metric::CpuPerRequest]).collect()
+        } else {
             // Where all content has one size, both are the same but for their unit.
-            false => match self.study.objective.metric {
+
+            match self.study.objective.metric {
                 Metric::ReceivedBytes => vec![Metric::ReceivedBytes, Metric::CpuPerRequest],
                 _ => vec![Metric::Rate, Metric::CpuPerRequest],
-            },
-            true => {
-                let times = [Metric::ResponseP50, Metric::ResponseP99];
-                // Where everything was answered, the rate is the one that was asked for.
-                let rate = self.is_overloaded().then_some(Metric::Rate);
-                let metrics = times.into_iter().chain(rate);
-                metrics.chain([Metric::CpuPerRequest]).collect()
             }
         };
         metrics.sort_by_key(|metric| *metric != self.study.objective.metric);
         metrics
     }
 
-    /// Whether an arm left more than [`UNANSWERED`] of an open loop's requests without a right answer.
+    /// Returns true if an arm left more than [`UNANSWERED`] of an open loop's requests without a right answer.
     fn is_overloaded(&self) -> bool {
         let arms = 0..self.study.arms.len();
         let mut bad = arms.map(|arm| Answers::of(self.usable_of(arm), self.study).bad_share());
         bad.any(|bad| bad > UNANSWERED)
     }
 
-    /// The trial of `arm` in `block`, if it is there and usable.
+    /// Returns the trial of `arm` in `block` if it exists and is usable.
     pub(crate) fn usable(&self, block: usize, arm: usize) -> Option<&'a TrialRecord> {
         let judged = self.blocks.get(block)?.get(arm)?.as_ref()?;
         judged.usable().then_some(judged.trial)
     }
 
-    /// Whether an arm's proxy is a process of weir's, of which it knows CPU time and memory.
+    /// Returns true if weir started the arm's proxy, so that its CPU time and memory are known.
     pub(crate) fn sees_process(&self, arm: &Arm) -> bool {
         self.study.proxy_of(arm).is_started()
     }
 
-    /// Usable trials of an arm, in order of time.
+    /// Returns the usable trials of an arm, in order of time.
     pub(crate) fn usable_of(&self, arm: usize) -> impl Iterator<Item = &'a TrialRecord> {
         (0..self.blocks.len()).filter_map(move |block| self.usable(block, arm))
     }
 
-    /// Blocks in which both arms are usable.
+    /// Returns the blocks in which both arms are usable.
     pub(crate) fn usable_pairs(&self, arm: usize, against: usize) -> Vec<usize> {
-        let both = |block: &usize| {
-            self.usable(*block, arm).is_some() && self.usable(*block, against).is_some()
-        };
-        (0..self.blocks.len()).filter(both).collect()
+        (0..self.blocks.len())
+            .filter(|block| {
+                self.usable(*block, arm).is_some() && self.usable(*block, against).is_some()
+            })
+            .collect()
     }
 
-    /// Blocks in which every arm that was to be measured is usable.
+    /// Counts the blocks in which every arm that was to be measured is usable.
     pub(crate) fn blocks_used(&self) -> u32 {
-        let whole = |(block, wanted): &(&Block<'_>, &Vec<bool>)| {
-            let mut arms = block.iter().zip(*wanted);
-            arms.all(|(trial, wanted)| !wanted || trial.as_ref().is_some_and(Judged::usable))
-        };
-        let blocks = self.blocks.iter().zip(&self.wanted);
-        blocks.filter(whole).count() as u32
+        self.blocks
+            .iter()
+            .zip(&self.wanted)
+            .filter(|(block, wanted)| {
+                let mut arms = block.iter().zip(*wanted);
+                arms.all(|(trial, wanted)| !wanted || trial.as_ref().is_some_and(Judged::usable))
+            })
+            .count() as u32
     }
 }

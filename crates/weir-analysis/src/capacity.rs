@@ -1,11 +1,11 @@
-//! How much each arm carries within the study's objective: what the search wrote down, beside what its trials show.
+//! Capacity of each arm within the study's objective, from the search's records and its trials.
 //!
-//! The search's own records give the intervals ([`CapacityRecord`]); everything else is read from the trials: the
-//! response times against the rate (`curve`), what grew with the load (`growth`), and how the arms compare
-//! (`ratios`). `words` says it in sentences.
+//! The search's own records give the intervals ([`CapacityRecord`]). Everything else is read from the trials: the
+//! response times against the rate (`curve`), what grew with the load (`growth`), and how the arms compare (`ratios`).
+//! `words` puts the findings into sentences.
 
 use weir_model::record::{BracketRecord, CapacityRecord, ObservedRecord, Record};
-use weir_model::study::{Arm, Study};
+use weir_model::study::Study;
 use weir_record::Run;
 
 use crate::blocks::LoadData;
@@ -25,7 +25,7 @@ pub use crate::findings::{
 pub(crate) use words::summary;
 pub use words::{carries, sentence};
 
-/// What a run says about capacities; `None` where its study does not ask for them.
+/// Finds the capacities of a run; `None` if its study does not ask for them.
 pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {
     let study = &run.header.study;
     if study.capacity.is_empty() {
@@ -33,21 +33,13 @@ pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {
     }
     let spec = study.loads.first()?;
     let data = LoadData::gather(run, spec);
-    let arms: Vec<Capacity> = (0..study.arms.len())
-        .map(|arm| of_arm(run, &data, arm))
-        .collect();
+    let arms: Vec<Capacity> = (0..study.arms.len()).map(|arm| of_arm(run, &data, arm)).collect();
     let ratios = ratios::of(study, &arms);
     let (validity, reasons) = headline::search(&data);
-    Some(CapacityFindings {
-        arms,
-        ratios,
-        validity,
-        reasons,
-        left_out: headline::left_out(&data),
-    })
+    Some(CapacityFindings { arms, ratios, validity, reasons, left_out: headline::left_out(&data) })
 }
 
-/// Puts what limits each arm in the place of what the counters of slices tell of it.
+/// Replaces what the counters of slices say about the limit of each arm by the limiter that was found.
 pub(crate) fn name_limits(found: &mut CapacityFindings, limiters: &[LimiterFindings]) {
     for arm in &mut found.arms {
         if let Some(limiter) = limiters.iter().find(|one| one.arm == arm.arm) {
@@ -57,21 +49,19 @@ pub(crate) fn name_limits(found: &mut CapacityFindings, limiters: &[LimiterFindi
     }
 }
 
-/// Who else had the CPUs of servers that weir did not start: no counter of a slice tells it, samples do.
+/// Adds reasons for doubt if others used the CPUs of servers that weir did not start. Only samples show that, not the
+/// counters of slices.
 pub(crate) fn doubt_crowded(
     found: &mut CapacityFindings,
     limiters: &[LimiterFindings],
     study: &Study,
 ) {
-    let not_started = |arm: &&Arm| !study.proxy_of(arm).is_started();
-    for arm in study.arms.iter().filter(not_started) {
+    for arm in study.arms.iter().filter(|arm| !study.proxy_of(arm).is_started()) {
         let Some(limiter) = limiters.iter().find(|one| one.arm == arm.name) else {
             continue;
         };
-        let evidence = Evidence {
-            crowd: limiter.evidence.value("cpu_others"),
-            ..Evidence::default()
-        };
+        let evidence =
+            Evidence { crowd: limiter.evidence.value("cpu_others"), ..Evidence::default() };
         let (of, trials) = limiter.judged;
         for judged in judge(Use::Study, &evidence) {
             found.validity = found.validity.max(judged.reason.validity);
@@ -136,7 +126,7 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
     found
 }
 
-/// The lowest rate above the one that was held, at which a trial of any length broke.
+/// Returns the lowest rate above the highest one that a hold held, at which a trial of any length broke.
 fn lowest_broken(found: &Capacity, dwells: &[CurvePoint]) -> Option<ObservedRecord> {
     dwells
         .iter()
@@ -146,7 +136,7 @@ fn lowest_broken(found: &Capacity, dwells: &[CurvePoint]) -> Option<ObservedReco
         .map(observed)
 }
 
-/// The highest rate that a short trial carried, below each that broke.
+/// Returns the highest rate that a short trial carried, below all rates that broke.
 fn highest_carried(broke: Option<ObservedRecord>, dwells: &[CurvePoint]) -> Option<ObservedRecord> {
     let broke = broke.map_or(f64::INFINITY, |broke| broke.rate);
     dwells
@@ -157,13 +147,10 @@ fn highest_carried(broke: Option<ObservedRecord>, dwells: &[CurvePoint]) -> Opti
 }
 
 fn observed(trial: &CurvePoint) -> ObservedRecord {
-    ObservedRecord {
-        rate: trial.rate,
-        seconds: trial.seconds,
-    }
+    ObservedRecord { rate: trial.rate, seconds: trial.seconds }
 }
 
-/// What the search's last record says.
+/// Makes findings of the search's last record.
 fn ended(record: &CapacityRecord) -> Capacity {
     Capacity {
         arm: record.arm.clone(),
@@ -195,12 +182,12 @@ fn ended(record: &CapacityRecord) -> Capacity {
     }
 }
 
-/// Whether an interval says anything: from next to nothing to something is no answer.
+/// Returns true if an interval is narrow enough to be an answer: at most a factor of ten.
 fn is_narrow(low: f64, high: f64) -> bool {
     high >= low && high <= 10.0 * low
 }
 
-/// What a search that has not ended had come to; arm, load and objective are for the caller to fill in.
+/// Makes findings of a search that has not ended. The caller fills in arm, load and objective.
 fn so_far(steps: &[&BracketRecord]) -> Capacity {
     let between = steps.iter().rev().find_map(|step| step.between);
     let (low, high) = between.unwrap_or_default();

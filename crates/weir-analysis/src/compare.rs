@@ -1,5 +1,5 @@
-//! From blocks to verdicts: log ratios that may be taken for independent, and one arm against another by
-//! them, with estimate, interval, p, verdict, and why.
+//! Comparisons of arms, from blocks to verdicts: log ratios that may be taken for independent, and from them estimate,
+//! interval, p, verdict and its reason.
 
 use weir_model::record::LookRecord;
 use weir_model::study::{ArmRole, Compare, LoadSpec, Metric, Objective};
@@ -16,30 +16,30 @@ use crate::names;
 use crate::replicates::{Replicates, group_size, replicates, samples_needed, samples_wanted};
 use crate::values::Values;
 
-/// A detectable change from which on nothing can be detected.
+/// Minimum detectable change above which nothing can be detected.
 const UNBOUNDED: f64 = 1e2;
 
 /// Compares the arms under one load.
 pub(crate) struct Comparer<'a> {
     pub(crate) data: &'a LoadData<'a>,
     pub(crate) values: Values<'a>,
-    /// Kept from load to load: it has tables that can be used again.
+    /// Tests whose tables are kept from load to load.
     pub(crate) tests: &'a mut SignedRank,
-    /// The look that it is, where there are several.
+    /// The look that is being evaluated, if there are several.
     pub(crate) look: Option<&'a LookRecord>,
-    /// Loads of the matrix that the load is of; 1 for a load that stands alone.
+    /// Number of loads in the matrix that the load belongs to; 1 for a load that stands alone.
     cells: usize,
 }
 
-/// Why there is nothing to compare, in half a sentence.
+/// Reason why two arms cannot be compared, in half a sentence.
 pub(crate) struct NotComparable(String);
 
-/// What was compared under a load.
+/// Comparisons under one load.
 #[derive(Default)]
 pub(crate) struct Compared {
-    /// Each arm with the one in its `against`, by metric, then by arm.
+    /// Comparisons of each arm with the one in its `against`, by metric, then by arm.
     pub(crate) comparisons: Vec<Comparison>,
-    /// Every pair, where the study asks for them, by metric, then by arm.
+    /// Comparisons of every pair, if the study asks for them, by metric, then by arm.
     pub(crate) pairs: Vec<Comparison>,
 }
 
@@ -50,16 +50,10 @@ impl<'a> Comparer<'a> {
         tests: &'a mut SignedRank,
     ) -> Comparer<'a> {
         let values = Values::new(run, data);
-        Comparer {
-            data,
-            values,
-            tests,
-            look: None,
-            cells: matrix::cells(data.study, load),
-        }
+        Comparer { data, values, tests, look: None, cells: matrix::cells(data.study, load) }
     }
 
-    /// Compares everything that is to be compared.
+    /// Makes all comparisons that the study asks for.
     pub(crate) fn compare(&mut self) -> Compared {
         let mut compared = Compared::default();
         for metric in self.data.metrics() {
@@ -80,11 +74,13 @@ impl<'a> Comparer<'a> {
         self.cells > 1
     }
 
-    /// Each arm with the one that it is compared with: one family.
+    /// Compares each arm with the arm in its `against`, as one family.
     fn against(&mut self, metric: Metric) -> Vec<Comparison> {
         let arms = &self.data.study.arms;
-        let each = arms.iter().enumerate().skip(1);
-        let mut family: Vec<Comparison> = each
+        let mut family: Vec<Comparison> = arms
+            .iter()
+            .enumerate()
+            .skip(1)
             .map(|(arm, spec)| self.estimate(metric, (arm, spec.against)))
             .collect();
         self.correct(&mut family);
@@ -92,11 +88,13 @@ impl<'a> Comparer<'a> {
         family
     }
 
-    /// Every arm but the A/A arm with every one before it: one family.
+    /// Compares every arm except the A/A arm with every one before it, as one family.
     fn pairs(&mut self, metric: Metric) -> Vec<Comparison> {
         let arms = self.data.study.arms.iter().enumerate();
-        let of_pairs = arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline);
-        let arms: Vec<usize> = of_pairs.map(|(index, _)| index).collect();
+        let arms: Vec<usize> = arms
+            .filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline)
+            .map(|(index, _)| index)
+            .collect();
         let mut family = Vec::new();
         for (place, &arm) in arms.iter().enumerate() {
             for &against in &arms[..place] {
@@ -112,15 +110,16 @@ impl<'a> Comparer<'a> {
         family
     }
 
-    /// Each arm with the one that it is compared with, taken from the pairs: a verdict is the same
-    /// wherever it stands. The A/A arm is in no pair and is compared by itself.
+    /// Returns the comparison of each arm with the arm in its `against`, taken from the pairs, so that a verdict is the
+    /// same in both places. The A/A arm is in no pair and is compared by itself.
     fn among(&mut self, pairs: &[Comparison], metric: Metric) -> Vec<Comparison> {
         let arms = &self.data.study.arms;
         let tests = pairs.iter().filter(is_valid).count();
         let each = arms.iter().enumerate().skip(1).map(|(index, arm)| {
             let against = &arms[arm.against].name;
-            let is_it = |pair: &&Comparison| pair.arm == arm.name && pair.against == *against;
-            if let Some(pair) = pairs.iter().find(is_it) {
+            if let Some(pair) =
+                pairs.iter().find(|pair| pair.arm == arm.name && pair.against == *against)
+            {
                 return pair.clone();
             }
             let mut own = self.estimate(metric, (index, arm.against));
@@ -135,9 +134,9 @@ impl<'a> Comparer<'a> {
         each.collect()
     }
 
-    /// Holm's correction over the changes that were compared on one metric. The A/A arm answers another
-    /// question (is the lab sound?) and does not weigh on them, but it must not cry wolf more readily
-    /// than they do: its p is corrected as that of one of them (Bonferroni).
+    /// Applies Holm's correction to the changes compared on one metric. The A/A arm answers another question (is the
+    /// lab sound?) and does not count in their family. It must not raise a false alarm more readily than they do, so
+    /// its p is corrected as that of one of them (Bonferroni).
     fn correct(&self, family: &mut [Comparison]) {
         if let Some(look) = self.look {
             return correct_at(family, look, self.data);
@@ -149,15 +148,15 @@ impl<'a> Comparer<'a> {
             let arm = self.data.study.arms.iter().find(|arm| arm.name == c.arm);
             arm.is_some_and(|arm| arm.role == ArmRole::Change)
         };
-        let valid = family.iter_mut().filter(is_valid);
-        let (mut changes, same): (Vec<_>, Vec<_>) = valid.partition(|c| is_change(c));
+        let (mut changes, same): (Vec<_>, Vec<_>) =
+            family.iter_mut().filter(is_valid).partition(|c| is_change(c));
         holm_over(&mut changes);
         for comparison in same {
             correct_alone(comparison, changes.len());
         }
     }
 
-    /// Everything but the verdict, which needs the comparisons made beside this one.
+    /// Estimates everything except the verdict, which needs the other comparisons of the family.
     fn estimate(&mut self, metric: Metric, (arm, against): (usize, usize)) -> Comparison {
         let mut comparison = blank(self.data, metric, arm, against);
         let drawn = match self.draw(metric, arm, against) {
@@ -221,15 +220,16 @@ impl<'a> Comparer<'a> {
         comparison
     }
 
-    /// Two-sided level of the test of a comparison, corrected for all that are planned beside it. Holm's method and that of
-    /// Benjamini and Hochberg hold the smallest p against it, and others against more.
+    /// Returns the two-sided level of the test of a comparison, corrected for all comparisons planned beside it. Holm's
+    /// method and that of Benjamini and Hochberg hold the smallest p against this level, and other p against larger
+    /// ones.
     fn level(&self) -> f64 {
         let family = self.data.study.questions().len().max(1) * self.cells;
         let whole = 1.0 - self.data.study.objective.confidence;
         self.look.map_or(whole / family as f64, |look| look.level)
     }
 
-    /// The replicates of `metric`, from the blocks in which both arms are usable.
+    /// Returns the replicates of `metric`, from the blocks in which both arms are usable.
     pub(crate) fn draw(
         &self,
         metric: Metric,
@@ -237,8 +237,10 @@ impl<'a> Comparer<'a> {
         against: usize,
     ) -> Result<Replicates, NotComparable> {
         let data = self.data;
-        let unseen = [arm, against].map(|index| &data.study.arms[index]);
-        let unseen = unseen.into_iter().find(|arm| !data.sees_process(arm));
+        let unseen = [arm, against]
+            .map(|index| &data.study.arms[index])
+            .into_iter()
+            .find(|arm| !data.sees_process(arm));
         if let (Metric::CpuPerRequest, Some(unseen)) = (metric, unseen) {
             return Err(NotComparable(format!(
                 "weir did not start the proxy of {} and does not see its CPU time",
@@ -272,15 +274,16 @@ impl<'a> Comparer<'a> {
             let p99 = |arm| values.times(arm, &all).quantile(0.99);
             drawn.pooled = p99(arm) / p99(against);
         }
-        match drawn.differences.is_empty() {
-            true => Err(NotComparable(
+        if drawn.differences.is_empty() {
+            Err(NotComparable(
                 "in no block did either arm answer enough requests for it".to_owned(),
-            )),
-            false => Ok(drawn),
+            ))
+        } else {
+            Ok(drawn)
         }
     }
 
-    /// Replicates from which on a difference can be shown among the study's comparisons.
+    /// Returns the number of replicates from which on a difference can be shown among the study's comparisons.
     fn replicates_needed(&self) -> usize {
         let study = self.data.study;
         match self.look {
@@ -289,14 +292,13 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// Verdicts and their reasons; leaves what is not comparable as it is.
+    /// Sets verdicts and their reasons; leaves comparisons without valid figures as they are.
     fn judge_all(&self, family: &mut [Comparison]) {
-        let valid = family.iter_mut().filter(is_valid);
-        valid.for_each(|comparison| judge(comparison, self.data));
+        family.iter_mut().filter(is_valid).for_each(|comparison| judge(comparison, self.data));
     }
 }
 
-/// A comparison of which nothing is known yet.
+/// Returns a comparison in which nothing is known yet.
 fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Comparison {
     let arms = &data.study.arms;
     Comparison {
@@ -321,7 +323,7 @@ fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Com
     }
 }
 
-/// What a reader should know beside the verdict, to be appended to its reason.
+/// Returns remarks for the reader beside the verdict, to be appended to its reason.
 fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
     let mut text = String::new();
     if metric == Metric::ResponseP99 {
@@ -351,8 +353,8 @@ fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
     text
 }
 
-/// What one of several looks has for each comparison: every comparison has an equal part of the error at all looks
-/// (Bonferroni), which it keeps when others are decided.
+/// Corrects the comparisons of one of several looks: each comparison has an equal part of the error at all looks
+/// (Bonferroni), and keeps it when others are decided.
 fn correct_at(family: &mut [Comparison], look: &LookRecord, data: &LoadData<'_>) {
     let stricter = (1.0 - data.study.objective.confidence) / look.level;
     for comparison in family.iter_mut().filter(is_valid) {
@@ -365,13 +367,13 @@ fn is_valid(comparison: &(impl std::borrow::Borrow<Comparison> + ?Sized)) -> boo
     comparison.borrow().verdict != Verdict::Invalid
 }
 
-/// The correction of one comparison beside a family of so many (Bonferroni).
+/// Corrects one comparison for a family of the given size (Bonferroni).
 fn correct_alone(comparison: &mut Comparison, family: usize) {
     comparison.family = family.max(1) as u32;
     comparison.p_holm = (comparison.p * f64::from(comparison.family)).min(1.0);
 }
 
-/// Holm's correction over one family.
+/// Applies Holm's correction to one family.
 fn holm_over(family: &mut [&mut Comparison]) {
     let p: Vec<f64> = family.iter().map(|comparison| comparison.p).collect();
     for (comparison, corrected) in family.iter_mut().zip(holm(&p)) {
@@ -409,17 +411,15 @@ fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
     comparison.because.insert_str(0, &reason);
 }
 
-/// What would have been needed, where a difference could not have been shown whatever it had been.
+/// Returns a clause that says how much longer to measure, if too few replicates or requests ruled out that any
+/// difference could be shown.
 fn missing(comparison: &Comparison, data: &LoadData<'_>, objective: &Objective) -> Option<String> {
     let block_s = data.block_ns() as f64 / 1e9;
     if comparison.lacks_requests() {
         let requests = comparison.requests.unwrap_or_default().max(1);
         let times = samples_needed(comparison.metric) as f64 / requests as f64;
         let seconds = (times - 1.0) * data.blocks.len() as f64 * block_s;
-        return Some(format!(
-            "; about {} or {times:.1} times the rate would do",
-            longer(seconds)
-        ));
+        return Some(format!("; about {} or {times:.1} times the rate would do", longer(seconds)));
     }
     let family = comparison.family as usize;
     let least = match comparison.look {
@@ -439,11 +439,12 @@ fn missing(comparison: &Comparison, data: &LoadData<'_>, objective: &Objective) 
     ))
 }
 
-/// "3 more minutes", rounded up; seconds below one.
+/// Returns "3 more minutes", rounded up; in seconds up to one minute.
 fn longer(seconds: f64) -> String {
-    let (count, unit) = match seconds > 60.0 {
-        true => ((seconds / 60.0).ceil(), "minute"),
-        false => (seconds.ceil().max(1.0), "second"),
+    let (count, unit) = if seconds > 60.0 {
+        ((seconds / 60.0).ceil(), "minute")
+    } else {
+        (seconds.ceil().max(1.0), "second")
     };
     let end = if count > 1.0 { "s" } else { "" };
     format!("{count:.0} more {unit}{end}")

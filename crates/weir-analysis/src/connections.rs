@@ -1,19 +1,19 @@
-//! What became of an arm's connections over several continuous trials.
+//! Connections of an arm over several continuous trials.
 
 use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord, TrialRecord};
 
-/// One arm's connections over several continuous trials; see
+/// Sums up one arm's connections over several continuous trials; see
 /// [`ArmFindings::connections`](crate::findings::ArmFindings::connections).
 pub(crate) fn together<'a>(
     parts: impl Iterator<Item = &'a PartRecord>,
     arm: &str,
 ) -> Option<ArmConnections> {
     let own = parts.filter_map(|part| part.arms.iter().find(|own| own.arm == arm).cloned());
-    let own = own.map(|mut own| {
+    own.map(|mut own| {
         own.held.opened = own.held.opened.saturating_sub(own.held.open_at_start);
         own
-    });
-    own.reduce(|mut sum, next| {
+    })
+    .reduce(|mut sum, next| {
         add_counts(&mut sum.asking, &next.asking);
         add_counts(&mut sum.held, &next.held);
         sum.answered += next.answered;
@@ -38,7 +38,7 @@ fn add_counts(sum: &mut ConnectionCounts, next: &ConnectionCounts) {
     sum.lost_at_rest += next.lost_at_rest;
 }
 
-/// Whether a continuous trial holds a trial's block of another load that it was shared with.
+/// Returns true if `trial` belongs to another load that shared the continuous trial `part`.
 pub(crate) fn is_with(part: &PartRecord, trial: &TrialRecord) -> bool {
     let mut with = part.with.iter().filter(|with| with.load == trial.load);
     part.session == trial.session

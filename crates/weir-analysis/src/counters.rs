@@ -9,30 +9,27 @@ use weir_record::Run;
 
 use crate::evidence::Hop;
 
-/// How names of counters end that tell of requests or connections which the proxy turned away, gave up
-/// or had to try again: a ratio beside which one of them moved may be the ratio of a proxy that did
-/// less. Envoy's names are whole words (`upstream_rq_pending_overflow`, `upstream_cx_connect_timeout`).
+/// Endings of counter names for requests or connections that the proxy turned away, gave up or had to try again. If
+/// such a counter moved, a ratio may be that of a proxy that did less work. Envoy's names are whole words
+/// (`upstream_rq_pending_overflow`, `upstream_cx_connect_timeout`).
 #[rustfmt::skip]
 const TELLING_ENDS: [&str; 16] = [
     "overflow", "overflowed", "refused", "rejected", "reject", "error", "errors", "retry",
     "retries", "timeout", "timeouts", "dropped", "failed", "fail", "failures", "ejected",
 ];
-/// The same of HAProxy, whose statistics have short names (management guide, section 9.1): requests,
-/// responses, connections and sessions denied by rules; errors of requests, connections and
-/// responses; retries and redispatches; internal errors. `qtime` is left out: it is a mean of the last
-/// 1024 requests, of which no difference can be taken.
-const TELLING_NAMES: [&str; 11] = [
-    "dreq", "dresp", "dcon", "dses", "ereq", "econ", "eresp", "wretr", "wredis", "eint", "wrew",
-];
+/// Such counters of HAProxy, whose statistics have short names (management guide, section 9.1): requests, responses,
+/// connections and sessions denied by rules; errors of requests, connections and responses; retries and redispatches;
+/// internal errors. `qtime` is left out: it is a mean of the last 1024 requests, so differences of it mean nothing.
+const TELLING_NAMES: [&str; 11] =
+    ["dreq", "dresp", "dcon", "dses", "ereq", "econ", "eresp", "wretr", "wredis", "eint", "wrew"];
 
-/// Whether a proxy's counter tells of requests or connections that it turned away, gave up, or had to
-/// try again.
+/// Returns true if a proxy's counter counts requests or connections that it turned away, gave up, or had to try again.
 pub fn is_telling(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
     TELLING_NAMES.contains(&&*last) || TELLING_ENDS.iter().any(|end| last.ends_with(end))
 }
 
-/// The sums over all continuous trials of one load, without what stayed 0.
+/// Returns the sums over all continuous trials of one load, without counters that stayed 0.
 pub(crate) fn of(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let records = run.records.iter().filter_map(|record| match record {
@@ -48,8 +45,8 @@ pub(crate) fn of(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
     sums
 }
 
-/// What the bypass counted on each hop that an arm's bytes are to go past TCP on, in a continuous trial;
-/// nothing where nobody counted.
+/// Returns the bypass's counts for each hop of an arm that is to be bypassed, in a continuous trial; all 0 if nothing
+/// was counted.
 pub(crate) fn hops(run: &Run, part: &PartRecord, arm: &str) -> impl Iterator<Item = Hop> {
     let counted = run.records.iter().find_map(|record| match record {
         Record::Counters(own)
@@ -61,8 +58,7 @@ pub(crate) fn hops(run: &Run, part: &PartRecord, arm: &str) -> impl Iterator<Ite
         }
         _ => None,
     });
-    let hops = bypassed(&run.header.study, arm).into_iter();
-    hops.map(move |name| {
+    bypassed(&run.header.study, arm).into_iter().map(move |name| {
         let count = |what: &str| {
             let count = counted.and_then(|own| own.counted.get(&format!("sockmap.{name}.{what}")));
             count.copied().unwrap_or(0)
@@ -79,14 +75,16 @@ pub(crate) fn hops(run: &Run, part: &PartRecord, arm: &str) -> impl Iterator<Ite
     })
 }
 
-/// The hops that an arm's bytes are to go past TCP on.
+/// Returns the names of the hops on which an arm's bytes are to bypass TCP.
 fn bypassed(study: &Study, arm: &str) -> Vec<&'static str> {
     let Some(arm) = study.arms.iter().find(|known| known.name == arm) else {
         return Vec::new();
     };
     let has_origin = !matches!(study.proxy_of(arm).role, ProxyRole::StaticFiles { .. });
-    let hops = Catalog::builtin().bypassed(&arm.settings).into_iter();
-    hops.filter(|hop| has_origin || *hop == weir_parameters::Hop::Inbound)
+    Catalog::builtin()
+        .bypassed(&arm.settings)
+        .into_iter()
+        .filter(|hop| has_origin || *hop == weir_parameters::Hop::Inbound)
         .map(weir_parameters::Hop::name)
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Whether changes whose purpose shows in a counter took effect: rows of the catalog say which counter.
+//! Changes that took no effect, found by the counter that the catalog names for their purpose.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,31 @@ use weir_record::Run;
 
 use crate::findings::{ArmFindings, Ineffective};
 
-/// By how much a counter moves at least, as a share of the larger value, when a change takes effect.
+/// Minimum change of a counter, as a share of the larger value, if a change takes effect.
 const LEAST: f64 = 0.05;
 
-/// From a counter that is this near to its end on there is nothing left to do.
+/// Distance of a counter from its end, below which there is nothing left to improve.
 const NEAR: f64 = 0.01;
 
-/// Handshakes of an arm below which nothing is said of how many of them are resumed.
+/// Minimum number of handshakes of an arm for a statement about the share that is resumed.
 const LEAST_HANDSHAKES: u64 = 100;
 
-/// The last record of each arm's proxy: one that is started again is read again.
+/// Returns the last record of each arm's proxy: a proxy that is started again is read again.
 pub(crate) fn proxies(run: &Run) -> BTreeMap<&str, &ProxyRecord> {
-    let records = run.records.iter().filter_map(|record| match record {
-        Record::Proxy(proxy) => Some((&*proxy.arm, proxy)),
-        _ => None,
-    });
-    records.collect()
+    run.records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Proxy(proxy) => Some((&*proxy.arm, proxy)),
+            _ => None,
+        })
+        .collect()
 }
 
-/// The changes that did not take effect under a load, in the order of the arms. Only what an arm switches on is
-/// looked at, and only where the arm that it is compared with has it switched off.
+/// Returns the changes that did not take effect under a load, in the order of the arms. Considers only settings that an
+/// arm switches on and that are off in the arm that it is compared with.
 pub(crate) fn ineffective(run: &Run, load: &LoadSpec, arms: &[ArmFindings]) -> Vec<Ineffective> {
     let (study, catalog, proxies) = (&run.header.study, Catalog::builtin(), proxies(run));
-    let changes = study.arms.iter().enumerate();
-    let changes = changes.filter(|(_, arm)| arm.role == ArmRole::Change);
+    let changes = study.arms.iter().enumerate().filter(|(_, arm)| arm.role == ArmRole::Change);
     let level = |arm: &Arm, id: &str| {
         let read = proxies.get(&*arm.name).and_then(|it| it.effective.get(id));
         read.or_else(|| arm.settings.get(id)).cloned()
@@ -81,7 +82,8 @@ pub(crate) fn ineffective(run: &Run, load: &LoadSpec, arms: &[ArmFindings]) -> V
     found
 }
 
-/// Whether a counter is another in an arm that switches something on than in one that has it off, or could not be.
+/// Returns true if a counter differs between an arm that switches something on and one that has it off, or if it had no
+/// room to move.
 fn has_moved(shows: &Shows, on: f64, off: f64) -> bool {
     let (more, less, is_done) = match shows.goes {
         ShownBy::Down => (off, on, off < NEAR),
@@ -90,7 +92,7 @@ fn has_moved(shows: &Shows, on: f64, off: f64) -> bool {
     is_done || more - less > LEAST * more
 }
 
-/// A counter of an arm under a load; `None` where nothing is known of it.
+/// Returns a counter of an arm under a load; `None` if it is not known.
 fn counted(counter: Counter, load: &LoadSpec, arm: &ArmFindings) -> Option<f64> {
     match counter {
         Counter::OriginConnections => arm.origin_connects_per_request,
@@ -114,11 +116,7 @@ mod tests {
 
     #[test]
     fn a_counter_moves_by_a_twentieth_the_right_way_or_has_nowhere_to_go() {
-        let shows = |goes| Shows {
-            counter: Counter::OriginConnections,
-            goes,
-            off: Vec::new(),
-        };
+        let shows = |goes| Shows { counter: Counter::OriginConnections, goes, off: Vec::new() };
         for (goes, on, off, expected) in [
             (ShownBy::Down, 1.0, 1.0, false),
             (ShownBy::Down, 0.96, 1.0, false),
@@ -131,11 +129,7 @@ mod tests {
             (ShownBy::Up, 0.5, 0.9, false),
             (ShownBy::Up, 0.995, 0.995, true),
         ] {
-            assert_eq!(
-                has_moved(&shows(goes), on, off),
-                expected,
-                "{goes:?} {on} {off}"
-            );
+            assert_eq!(has_moved(&shows(goes), on, off), expected, "{goes:?} {on} {off}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! No effect is claimed that two equal arms show as well.
+//! Withdrawal of effects that are no larger than the difference between two equal arms.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,9 @@ use weir_model::study::{ArmRole, Metric, Study};
 
 use crate::findings::{Comparison, Verdict};
 
-/// Takes back what is claimed of changes whose estimate is no further from 1 than the A/A arm's: of the same
-/// blocks, that is what the machine makes of no difference at all. Where the A/A arm itself came out as
-/// better or worse, nothing is claimed that lies within its whole interval. Nothing is called equivalent where
-/// the A/A arm is beyond the band.
+/// Withdraws claims about changes whose estimate is no further from 1 than that of the A/A arm: in the same blocks the
+/// machine shows as much without any difference. If the A/A arm itself came out as better or worse, the far end of its
+/// interval is the bound. Nothing is called equivalent if the A/A arm is beyond the band.
 pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Study) {
     let is_same = |name: &str| {
         let mut arms = study.arms.iter();
@@ -35,8 +34,8 @@ pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Stud
     }
 }
 
-/// Why a claim about a ratio does not stand beside two equal arms, which reach so far from 1 as the logarithm of a ratio;
-/// `None` where it does, or nothing is claimed.
+/// Returns the reason why a claim about a ratio does not stand, given that two equal arms differ by `reach` (logarithm
+/// of a ratio); `None` if the claim stands, or nothing is claimed.
 pub(crate) fn doubt(
     (verdict, ratio): (Verdict, f64),
     (reach, [same, against]): (f64, [&str; 2]),
@@ -62,7 +61,7 @@ pub(crate) fn doubt(
     })
 }
 
-/// How far from 1 the A/A arm may be taken to be, as the logarithm of a ratio.
+/// Returns how far from 1 the A/A arm may be, as the logarithm of a ratio.
 pub(crate) fn reach(verdict: Verdict, ratio: f64, (low, high): (f64, f64)) -> f64 {
     match verdict {
         Verdict::Better | Verdict::Worse => low.ln().abs().max(high.ln().abs()),

@@ -1,99 +1,95 @@
-//! What is known of a measurement before its outcome is looked at: the rules of `validity` judge nothing else.
+//! Evidence about a measurement that is known before its outcome is looked at. The rules of `validity` judge nothing
+//! else.
 
 use weir_model::load::{Censored, ErrorCount, LeftOut};
-use weir_model::record::{
-    ConnectionCounts, GeneratorShare, LostNode, Phase, RunHeader, SliceRecord, TrialRecord,
-};
+use weir_model::record::{ConnectionCounts, LostNode, Phase, RunHeader, SliceRecord, TrialRecord};
 
 use crate::names;
 use crate::outcomes::sum;
 
-/// The kernel shows steal and idle time in ticks of 10 ms: one tick more or less is no evidence.
+/// Tick in which the kernel counts steal and idle time, nanoseconds (10 ms). A difference of one tick is no evidence.
 pub(crate) const TICK_NS: f64 = 1e7;
 
-/// What is known of a measurement: of a study's trial, of the continuous trial that it was part of, of a
-/// load test, or of one of its flows. What is `None` is not known or does not matter there, and rules
-/// that ask for it say nothing.
+/// Evidence about a study's trial, the continuous trial that it was part of, a load test, or one of its flows. `None`
+/// means unknown or irrelevant; rules that need such a value say nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Evidence<'a> {
-    /// Said before what was seen, where several are judged together.
+    /// Name that precedes the observation if several are judged together.
     pub(crate) name: Option<&'a str>,
-    /// Requests come by a schedule, whatever the responses do.
+    /// True if requests come by a schedule, independent of the responses.
     pub(crate) is_open: bool,
-    /// Responses that the figures are made of.
+    /// Number of responses that the figures are made of.
     pub(crate) answered: Option<u64>,
-    /// Of a load test, response times that its quantiles are made of.
+    /// Number of response times that the quantiles of a load test are made of.
     pub(crate) timed: Option<u64>,
-    /// Responses that were complete, those of unmeasured time included.
+    /// Number of complete responses, unmeasured time included.
     pub(crate) completed: Option<u64>,
-    /// Of these, those with a status that nobody asked for.
+    /// Number of complete responses with an unexpected status.
     pub(crate) unexpected: u64,
     /// Errors by kind.
     pub(crate) errors: &'a [ErrorCount],
     /// Requests that never ended.
     pub(crate) censored: Option<Censored>,
-    /// Of an open loop.
+    /// Fate of the requests that were due, in an open loop.
     pub(crate) schedule: Option<Due>,
-    /// Arrivals of a recorded trace, and the lines of its file that are left out.
+    /// Number of arrivals of a recorded trace, and the lines of its file that are left out.
     pub(crate) recorded: Option<(u64, &'a [LeftOut])>,
-    /// Name of a quantile, dispatch lag and response time there, in nanoseconds.
+    /// Quantiles, each with its name, dispatch lag and response time in nanoseconds.
     pub(crate) lag: Vec<(&'static str, u64, u64)>,
-    /// Lateness up to here is below what a response time is claimed to be known to; 0 in a study, which
-    /// compares.
+    /// Lateness below which a response time's claimed resolution hides it, nanoseconds; 0 in a study, which compares.
     pub(crate) resolution_ns: u64,
-    /// Threads of the generator, and the CPUs that they share.
+    /// Number of threads of the generator, and of the CPUs that they share.
     pub(crate) threads: Option<(usize, usize)>,
-    /// CPU time of the generator as a share of what it had, without what it was awake for an arrival.
+    /// CPU time of the generator as a share of the time it had, without the time it spun for an arrival.
     pub(crate) generator_busy: Option<f64>,
-    /// The longest time for which a thread of the generator neither came round nor had asked to wait, and the measured
-    /// time, nanoseconds.
+    /// Longest time in which a thread of the generator neither returned to its loop nor had asked to wait, and the
+    /// measured time, nanoseconds.
     pub(crate) gap: Option<(u64, f64)>,
-    /// Requests per second that were sent, and that the generator has shown to be able to send.
+    /// Requests per second that were sent, and that the generator has proven able to send.
     pub(crate) capacity: Option<(f64, f64)>,
-    /// Share of the time of the generator's CPUs that the hypervisor took; of a study's trial, less a tick.
+    /// Share of the time of the generator's CPUs that the hypervisor took; in a study's trial, less one tick.
     pub(crate) steal: Option<f64>,
-    /// Receives that waited for a buffer of the generator, and all, about.
+    /// Receives that waited for a buffer of the generator, and the approximate number of all receives.
     pub(crate) starved: Option<(u64, u64)>,
-    /// Of a host's listen queues.
+    /// Overflows of a host's listen queues.
     pub(crate) overflows: Option<Overflows>,
-    /// Connections that ask, where they are to be open from the start.
+    /// Connections that send requests, if they are to be open from the start.
     pub(crate) asking: Option<ConnectionCounts>,
-    /// Connections that are held.
+    /// Connections that are only held open.
     pub(crate) held: Option<ConnectionCounts>,
-    /// Share of the CPUs' time of a server that weir did not start that went to others, by samples.
+    /// Share of CPU time that other processes used on a server that weir did not start, by samples.
     pub(crate) crowd: Option<f64>,
-    /// Of a study's slices.
+    /// Sums over the slices of a study's trial.
     pub(crate) slices: Option<Slices>,
-    /// A hop that an arm is to go past TCP on.
+    /// A hop on which an arm's bytes are to bypass TCP.
     pub(crate) hop: Option<Hop>,
-    /// Time between the first start and the last one of several generators, and by how much that may be wrong,
-    /// nanoseconds.
+    /// Time between the first and the last start of several generators, and the uncertainty of that time, nanoseconds.
     pub(crate) start_spread: Option<(u64, u64)>,
-    /// Nodes with pods of the proxies that were lost.
+    /// Nodes that were lost, with pods of the proxies.
     pub(crate) lost_nodes: Vec<LostNode>,
 }
 
-/// What became of the requests that were due in measured time.
+/// Fate of the requests that were due in measured time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Due {
-    /// All of them.
+    /// Number of requests that were due.
     pub(crate) due: u64,
-    /// Sent, sooner or later.
+    /// Requests that were sent, on time or later.
     pub(crate) sent: u64,
-    /// Given up, having waited for an idle connection: the server's doing.
+    /// Requests that were given up after waiting for an idle connection: the server's doing.
     pub(crate) queued: u64,
-    /// Left out, because no connection was idle: the server's doing, and asked for.
+    /// Requests that were left out because no connection was idle: the server's doing, and intended by the load.
     pub(crate) dropped: u64,
 }
 
 /// Connections that found a listen queue full.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Overflows {
-    /// On the whole host, whoever listened.
+    /// Overflows on the whole host, whichever process listened.
     pub(crate) seen: u64,
-    /// At most so many were opened by the measurement.
+    /// Upper bound of the connections that the measurement opened.
     pub(crate) opened: u64,
-    /// Responses that they are to be seen beside.
+    /// Responses in the same time, for comparison.
     pub(crate) responses: u64,
 }
 
@@ -103,31 +99,31 @@ pub(crate) struct Slices {
     pub(crate) count: f64,
     pub(crate) whole_ns: f64,
     pub(crate) measured_ns: f64,
-    /// Lateness of the counters' readings.
+    /// Sum of the lateness of counter readings.
     pub(crate) late_ns: f64,
-    /// CPUs of the proxy.
+    /// Number of CPUs of the proxy.
     pub(crate) proxy_cpus: f64,
     pub(crate) proxy_steal_ns: f64,
     pub(crate) proxy_idle_ns: f64,
-    /// Time that CPU quotas held weir's control groups back, and those of the proxy beside them.
+    /// Time for which CPU quotas held back weir's control groups; `proxy_throttled_ns` is that of the proxy's.
     pub(crate) throttled_ns: f64,
     pub(crate) proxy_throttled_ns: f64,
-    /// What of the time of the proxy's CPUs was neither idle, nor stolen, nor the proxy's; `None` where
-    /// they are shared with weir itself, and where weir does not see the proxy's own.
+    /// Time of the proxy's CPUs that was neither idle, nor stolen, nor used by the proxy; `None` if the CPUs are shared
+    /// with weir itself, or weir does not see the proxy's own time.
     pub(crate) others_ns: Option<f64>,
-    /// Closed loop: who else is busy, and how much of its CPUs it used.
+    /// Name of the busier one of generator and origin, and the share of its CPUs that it used; in a closed loop only.
     pub(crate) peer: Option<(&'static str, f64)>,
-    /// Closed loop: median response time.
+    /// Median response time; in a closed loop only.
     pub(crate) median_ns: Option<f64>,
 }
 
 impl Slices {
-    /// `ns` as a share of the time of the proxy's CPUs.
+    /// Returns `ns` as a share of the time of the proxy's CPUs.
     pub(crate) fn of_proxy(&self, ns: f64) -> f64 {
         ns / (self.whole_ns * self.proxy_cpus)
     }
 
-    /// What is said of a CPU quota.
+    /// Describes how long a CPU quota held a control group's tasks back.
     pub(crate) fn held_back(&self, whose: &str, ns: f64) -> String {
         format!(
             "a CPU quota of {whose} control group held its tasks back for {}, summed over CPUs, in {}",
@@ -137,31 +133,28 @@ impl Slices {
     }
 }
 
-/// What a bypass counted on a hop.
+/// Counts of a bypass on one hop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hop {
     pub(crate) name: &'static str,
     pub(crate) redirected_bytes: u64,
     pub(crate) tcp_bytes: u64,
-    /// Messages.
+    /// Messages that were redirected past TCP.
     pub(crate) redirected: u64,
     pub(crate) tcp: u64,
-    /// Sockets that the bypass had no place for, and those that it had one for.
+    /// Sockets that the bypass had no room for; `sockets` is the number of those that it took.
     pub(crate) refused: u64,
     pub(crate) sockets: u64,
 }
 
 impl From<Hop> for Evidence<'_> {
     fn from(hop: Hop) -> Self {
-        Evidence {
-            hop: Some(hop),
-            ..Evidence::default()
-        }
+        Evidence { hop: Some(hop), ..Evidence::default() }
     }
 }
 
-/// What is known of `trial` by itself. What the arm did is no part of it: failed, late and missing answers
-/// are outcomes, which are compared.
+/// Collects the evidence about `trial` by itself. The arm's behaviour is no part of it: failed, late and missing
+/// answers are outcomes, which are compared.
 pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Evidence<'a> {
     let study = &header.study;
     let load = study.loads.iter().find(|load| load.name == trial.load);
@@ -194,7 +187,8 @@ pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Eviden
     known
 }
 
-/// What is known of each generator by itself, where several shared the load of `trial`, of which `of_all` is known.
+/// Collects the evidence about each generator if several shared the load of `trial`. `of_all` is the evidence about the
+/// whole trial.
 pub(crate) fn of_generators<'a>(
     trial: &'a TrialRecord,
     of_all: &Evidence<'_>,
@@ -202,24 +196,25 @@ pub(crate) fn of_generators<'a>(
 ) -> Vec<Evidence<'a>> {
     let whole_ns = of_all.slices.map_or(0.0, |slices| slices.whole_ns);
     let cpus = header.cpus.generator.cpus().len() as f64;
-    let of_one = |share: &'a GeneratorShare| Evidence {
-        name: Some(&share.host),
-        is_open: of_all.is_open,
-        schedule: of_all.schedule.map(|_| Due {
-            due: share.due,
-            sent: share.sent,
-            queued: share.queued,
-            dropped: share.dropped,
-        }),
-        generator_busy: of_all
-            .generator_busy
-            .map(|_| share.cpu_ns as f64 / (whole_ns * cpus)),
-        ..Evidence::default()
-    };
-    trial.generators.iter().map(of_one).collect()
+    trial
+        .generators
+        .iter()
+        .map(|share| Evidence {
+            name: Some(&share.host),
+            is_open: of_all.is_open,
+            schedule: of_all.schedule.map(|_| Due {
+                due: share.due,
+                sent: share.sent,
+                queued: share.queued,
+                dropped: share.dropped,
+            }),
+            generator_busy: of_all.generator_busy.map(|_| share.cpu_ns as f64 / (whole_ns * cpus)),
+            ..Evidence::default()
+        })
+        .collect()
 }
 
-/// What became of what was due; `None` in records of before it was kept, and in a closed loop.
+/// Returns the fate of the requests that were due; `None` in a closed loop, and in records from before it was kept.
 fn due(trial: &TrialRecord) -> Option<Due> {
     let of_trial = |field: fn(&SliceRecord) -> u64| sum([trial], field) as u64;
     let due = Due {
@@ -266,8 +261,8 @@ impl Slices {
     }
 }
 
-/// Which of generator and origin used more of its CPUs, and how much. On the same CPUs they are busy
-/// together.
+/// Returns the name of the busier one of generator and origin, and the share of its CPUs that it used. If they share
+/// CPUs, both count together.
 fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str, f64) {
     let cpus = &header.cpus;
     let generator_ns = sum([trial], |slice| slice.generator_cpu_ns);

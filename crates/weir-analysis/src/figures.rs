@@ -1,4 +1,4 @@
-//! The figures of one arm: what stands in tables and plots beside the comparisons.
+//! The figures of one arm for tables and plots beside the comparisons.
 
 use std::collections::BTreeMap;
 
@@ -20,27 +20,25 @@ use crate::outcomes::{Answers, rate, received_per_second, sum};
 use crate::replicates::{group_size, groups, samples_needed, samples_wanted};
 use crate::values::{Times, Values};
 
-/// Quantiles of [`ArmFindings::response_ns`] and its like.
+/// Quantiles of [`ArmFindings::response_ns`], `service_ns` and `dispatch_lag_ns`.
 pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
-/// Requests beyond a quantile from which on it has an interval.
+/// Minimum number of requests beyond a quantile that has an interval.
 const LEAST_BEYOND: f64 = 10.0;
-/// Points of the percentile curve for each halving of the distance to 1, as wrk2 prints them.
+/// Number of points of the percentile curve for each halving of the distance to 1, as wrk2 prints them.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
-/// More points over time than this cannot be told apart in a plot.
+/// Maximum number of points over time; more cannot be told apart in a plot.
 const POINTS_OVER_TIME: usize = 300;
 
-/// The figures of all arms, in the order of the study.
+/// Returns the figures of all arms, in the order of the study.
 pub(crate) fn arms(run: &Run, comparer: &Comparer<'_>) -> Vec<ArmFindings> {
     let data = comparer.data;
     let clock = Clock::of(data);
-    let each = (0..data.study.arms.len()).map(|arm| ArmFindings {
-        tails: tails(comparer, arm),
-        ..figures(run, data, arm, &clock)
-    });
-    each.collect()
+    (0..data.study.arms.len())
+        .map(|arm| ArmFindings { tails: tails(comparer, arm), ..figures(run, data, arm, &clock) })
+        .collect()
 }
 
-/// What is known of an arm's high quantiles; nothing in a closed loop.
+/// Returns the findings about an arm's high quantiles; nothing in a closed loop.
 fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
     let (data, values) = (comparer.data, &comparer.values);
     let blocks = (0..data.blocks.len()).filter(|block| data.usable(*block, arm).is_some());
@@ -48,10 +46,7 @@ fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
     if !data.open || blocks.is_empty() {
         return Vec::new();
     }
-    let (samples, confidence) = (
-        values.samples(arm, &blocks),
-        data.study.objective.confidence,
-    );
+    let (samples, confidence) = (values.samples(arm, &blocks), data.study.objective.confidence);
     let answered = |ns: f64| ns.is_finite().then_some(ns as u64);
     let tail = |quantile: f64| {
         let (value, (low, high)) = pooled(values, arm, &blocks, quantile, confidence)?;
@@ -64,17 +59,15 @@ fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
         Some(TailFindings {
             quantile,
             pooled_ns: answered(value),
-            interval_ns: answered(low)
-                .filter(|_| is_known)
-                .map(|low| (low, answered(high))),
+            interval_ns: answered(low).filter(|_| is_known).map(|low| (low, answered(high))),
             typical_ns: typical.flatten(),
         })
     };
     [0.99, 0.999].into_iter().filter_map(tail).collect()
 }
 
-/// The pseudo-median of the p99s of groups of blocks; `None` where there are too few requests, or a typical one
-/// falls among those that were not answered.
+/// Returns the pseudo-median of the p99s of groups of blocks; `None` if there are too few requests, or a typical p99
+/// falls among requests that were not answered.
 fn typical_p99(values: &Values<'_>, arm: usize, blocks: &[usize]) -> Option<u64> {
     let metric = Metric::ResponseP99;
     let samples = values.times_of(metric, arm, blocks).due;
@@ -86,9 +79,7 @@ fn typical_p99(values: &Values<'_>, arm: usize, blocks: &[usize]) -> Option<u64>
     let each = groups(blocks, size).map(|group| values.value(metric, arm, group));
     let each: Vec<f64> = each.map(|ns| ns.min(NEVER_NS as f64)).collect();
     // Half of the largest: the mean of one that was not answered and of one that was.
-    hodges_lehmann(&each)
-        .filter(|ns| *ns < NEVER_NS as f64 / 4.0)
-        .map(|ns| ns as u64)
+    hodges_lehmann(&each).filter(|ns| *ns < NEVER_NS as f64 / 4.0).map(|ns| ns as u64)
 }
 
 fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFindings {
@@ -114,11 +105,6 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
         good: answers.good_share(),
         due: due.max(response.len()),
     };
-    let in_all = |quantile| match times.quantile(quantile) {
-        time if time.is_nan() => 0,
-        time if time.is_infinite() => NEVER_NS,
-        time => time as u64,
-    };
     ArmFindings {
         arm: data.study.arms[arm].name.clone(),
         role: data.study.arms[arm].role,
@@ -132,7 +118,11 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
             over(|slice| slice.completed_whole),
         )
         .filter(|_| data.sees_process(&data.study.arms[arm])),
-        response_ns: QUANTILES.map(in_all),
+        response_ns: QUANTILES.map(|quantile| match times.quantile(quantile) {
+            time if time.is_nan() => 0,
+            time if time.is_infinite() => NEVER_NS,
+            time => time as u64,
+        }),
         tails: Vec::new(),
         service_ns: quantiles(&merge(|trial| &trial.service_time)),
         dispatch_lag_ns: quantiles(&merge(|trial| &trial.dispatch_lag)),
@@ -152,20 +142,19 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
     }
 }
 
-/// Of the time of the proxy's CPUs.
+/// Returns the share of the time of the proxy's CPUs that interrupts took; `None` if it was not recorded.
 fn interrupts(data: &LoadData<'_>, trials: &[&TrialRecord]) -> Option<f64> {
-    let known = trials
+    let all_ns: f64 = trials
         .iter()
-        .filter_map(|trial| evidence(trial, data.header).slices);
-    let all_ns: f64 = known
+        .filter_map(|trial| evidence(trial, data.header).slices)
         .map(|slices| slices.whole_ns * slices.proxy_cpus)
         .sum();
     let irq_ns = sum(trials.iter().copied(), |slice| slice.proxy_irq_ns);
     (irq_ns > 0.0).then(|| irq_ns / all_ns)
 }
 
-/// The sum of the histograms behind some summaries; those that were not kept are left out. What lies above the
-/// range counts at its end.
+/// Returns the sum of the histograms behind some summaries; summaries without a kept histogram are left out. Values
+/// above the range count at its end.
 fn merged<'a>(run: &Run, summaries: impl Iterator<Item = &'a QuantileSummary>) -> Histogram<u64> {
     let mut all = empty_histogram();
     for (ns, count) in summaries.flat_map(|summary| run.histogram(summary)) {
@@ -186,19 +175,15 @@ fn percentile_curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let count = histogram.len() as f64;
     let mut curve: Vec<(f64, u64)> = histogram
         .iter_quantiles(TICKS_PER_HALF_DISTANCE)
-        .map(|step| {
-            (
-                1.0 / (1.0 - step.quantile_iterated_to()),
-                step.value_iterated_to(),
-            )
-        })
+        .map(|step| (1.0 / (1.0 - step.quantile_iterated_to()), step.value_iterated_to()))
         .take_while(|(x, _)| *x < count)
         .collect();
     curve.push((count, histogram.max()));
     curve
 }
 
-/// Puts the sessions of a resumed run one after the other: each counts from its own beginning.
+/// Start of each session on a common time axis: the sessions of a resumed run follow one another, although each counts
+/// from its own beginning.
 pub(crate) struct Clock(BTreeMap<u32, u64>);
 
 impl Clock {
@@ -224,23 +209,29 @@ impl Clock {
     }
 }
 
-/// What was measured, block after block; INVALID ones too, because this is where one sees why.
+/// Returns the points over time, block after block. Includes INVALID blocks, because the plot shows why they are
+/// invalid.
 fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, Option<u64>)> {
-    let measured = data.blocks.iter().filter_map(|block| block[arm].as_ref());
-    let trials: Vec<&TrialRecord> = measured.map(|judged| judged.trial).collect();
+    let trials: Vec<&TrialRecord> = data
+        .blocks
+        .iter()
+        .filter_map(|block| block[arm].as_ref())
+        .map(|judged| judged.trial)
+        .collect();
     let per_point = trials.len().div_ceil(POINTS_OVER_TIME).max(1);
-    let point = |group: &[&TrialRecord]| {
-        let rate = rate(group.iter().copied(), data.study);
-        let answered = group.iter().map(|trial| &trial.response_time);
-        let answered = answered.filter(|times| !times.is_empty());
-        let mut medians: Vec<u64> = answered.map(|times| times.p50).collect();
-        medians.sort_unstable();
-        let rate = if rate.is_finite() { rate } else { 0.0 };
-        (
-            clock.seconds(group[0]),
-            rate,
-            medians.get(medians.len() / 2).copied(),
-        )
-    };
-    trials.chunks(per_point).map(point).collect()
+    trials
+        .chunks(per_point)
+        .map(|group| {
+            let rate = rate(group.iter().copied(), data.study);
+            let mut medians: Vec<u64> = group
+                .iter()
+                .map(|trial| &trial.response_time)
+                .filter(|times| !times.is_empty())
+                .map(|times| times.p50)
+                .collect();
+            medians.sort_unstable();
+            let rate = if rate.is_finite() { rate } else { 0.0 };
+            (clock.seconds(group[0]), rate, medians.get(medians.len() / 2).copied())
+        })
+        .collect()
 }

@@ -1,4 +1,4 @@
-//! What an analysis says: the only thing that reports are made from, beside the records.
+//! Findings of an analysis. Beside the records, reports are made from nothing else.
 
 mod alone;
 mod capacity;
@@ -36,59 +36,59 @@ pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 pub use verdict::Verdict;
 
-/// Everything that a run says.
+/// All findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Findings {
-    /// Per load, in the order of the study.
+    /// Findings by load, in the order of the study.
     pub loads: Vec<LoadFindings>,
     /// The answer to the study's question in one sentence, or a line with one for each load.
     pub answer: String,
-    /// Whether the run ended as planned; if not, the figures cover what was measured.
+    /// True if the run ended as planned; if not, the figures cover what was measured.
     pub complete: bool,
-    /// Arms with levels that changed nothing as things stand, in the order of the study.
+    /// Arms with levels that changed nothing here, in the order of the study.
     #[serde(default)]
     pub inert: Vec<InertArm>,
-    /// Arms that were read as inert and differ all the same, in the order of the study.
+    /// Arms whose levels were read back as inert although the arms clearly differ, in the order of the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub misread: Vec<MisreadArm>,
-    /// Whether the winner's ratio holds when the arms run one at a time; `None` where nobody asked.
+    /// Result of the check if the winner's ratio holds when the arms run one at a time; `None` if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<AloneFindings>,
-    /// How much each arm carries, where the study asks for that; there are then no loads, comparisons and matrices.
+    /// Capacity of each arm, if the study asks for it; there are then no loads, comparisons and matrices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityFindings>,
-    /// What limited each arm, by load and arm in the order of the study; empty where nothing was sampled while an arm alone
+    /// Limiter of each arm, by load and arm in the order of the study; empty if nothing was sampled while an arm alone
     /// had the load for long enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limiters: Vec<LimiterFindings>,
-    /// Whether CPU, memory, network and connections grow linearly with the rate, by arm and by what loads of different rates
-    /// have in common; empty where there are no such loads.
+    /// Growth of CPU, memory, network and connections with the rate, by arm and by loads that differ only in their
+    /// rate; empty if there are no such loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<GrowthFindings>,
-    /// What to know beside the answer.
+    /// Validity of the answer, and what it leaves out.
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.
     pub matrices: Vec<MatrixFindings>,
-    /// Where the time of requests goes, by load and arm; empty where it was not looked at.
+    /// Breakdown of the time of requests, by load and arm; empty if it was not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub where_time_goes: Vec<WhereTimeGoes>,
-    /// What others published beside what was measured; `None` where the study has nothing of it.
+    /// Figures that others published, compared with the measured ones; `None` if the study has none.
     pub published: Option<PublishedFindings>,
 }
 
-/// A matrix of loads as a whole.
+/// Summary of a matrix of loads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatrixFindings {
-    /// Its name; empty when the study gives it none.
+    /// Name of the matrix; empty if the study gives it none.
     pub name: String,
     /// INVALID when more than half of the loads are; SUSPECT when more than one in twenty are SUSPECT
     /// or INVALID; else VALID.
     pub validity: Validity,
-    /// Its loads.
+    /// Number of loads in the matrix.
     pub loads: u32,
-    /// Those that may be used.
+    /// Number of loads whose figures may be used.
     pub used: u32,
 }
 
@@ -96,23 +96,23 @@ pub struct MatrixFindings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InertArm {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// The levels.
+    /// Levels that are inert.
     pub levels: Vec<Inert>,
-    /// Whether these are all that the arm changes: it then is what it is compared with.
+    /// True if these levels are all that the arm changes, so that it equals the arm that it is compared with.
     pub whole: bool,
 }
 
 impl InertArm {
-    /// Why its levels change nothing.
+    /// Returns the reasons why its levels change nothing.
     pub fn why(&self) -> String {
         let why: Vec<&str> = self.levels.iter().map(|level| &*level.why).collect();
         why.join("; ")
     }
 }
 
-/// What was found under one load.
+/// Findings under one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadFindings {
@@ -120,58 +120,58 @@ pub struct LoadFindings {
     pub load: String,
     /// Requests per second of the open loop, `None` for the closed loop.
     pub rate_intended: Option<f64>,
-    /// Slice in nanoseconds.
+    /// Length of a slice, nanoseconds.
     pub slice_ns: u64,
-    /// Blocks that were measured, and those of them that were valid for all arms.
+    /// Number of blocks that were measured.
     pub blocks: u32,
-    /// Blocks that were used.
+    /// Number of blocks that were valid for all arms measured in them.
     pub blocks_used: u32,
     /// Arms in the order of the study.
     pub arms: Vec<ArmFindings>,
     /// Comparisons: by metric in the order of [`LoadFindings::metrics`], then by arm.
     pub comparisons: Vec<Comparison>,
-    /// Where the study compares all pairs ([`weir_model::study::Compare::Pairs`]): every arm with every
-    /// other but the A/A arm, each pair once, by metric, then by arm. The later arm of the study is
+    /// Comparisons of every pair of arms except the A/A arm, if the study compares all pairs
+    /// ([`weir_model::study::Compare::Pairs`]): each pair once, by metric, then by arm. The later arm of the study is
     /// compared with the earlier one; [`Comparison::mirrored`] turns a pair round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<Comparison>,
-    /// What the pairs come to, for each metric.
+    /// Rankings of the arms by their pairs, one for each metric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
-    /// The looks at this load, where it was measured until everything is decided.
+    /// Looks at this load, if it was measured until everything is decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<LookRecord>,
-    /// Metrics that this load can give, the objective's first where it is among them.
+    /// Metrics that this load can give; the objective's comes first if it is among them.
     pub metrics: Vec<Metric>,
-    /// Where the objective has a limit and this load gives its metric: whether each arm stays
-    /// within it, in the order of the study.
+    /// Verdicts on the study's limit, one for each arm in the order of the study; empty unless the objective has a
+    /// limit and this load gives its metric.
     #[serde(default)]
     pub limits: Vec<LimitFindings>,
     /// Arms that changed while they were measured, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseChange>,
-    /// Slices of an open loop in which the machine stood still; `None` where no meter said so, as in runs of before
-    /// there was one.
+    /// Slices of an open loop in which the machine stood still; `None` if no meter recorded them, as in runs from
+    /// before there were meters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_ups: Option<HoldUpFindings>,
-    /// What would have been seen only by a longer measurement; empty where nothing is known of that kind.
+    /// Effect that only a longer measurement would have shown; empty if none is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fresh: String,
-    /// That under every arm nobody was busy, so the connections were the limit; empty where somebody was.
+    /// Statement that nobody was busy under any arm, so that the connections were the limit; empty if somebody was.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub idle: String,
-    /// What arms did while another one had the load, a sentence each: CPU time, and connections that they closed.
+    /// Sentences about arms that used CPU time or closed connections while another arm had the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rests: Vec<String>,
-    /// Changes that did not take effect, by the counter in which their purpose shows.
+    /// Changes that did not take effect, according to the counter that shows their purpose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ineffective: Vec<Ineffective>,
-    /// INVALID when no block was valid for all arms; SUSPECT when more than one in twenty of an
-    /// arm's trials that were used are, or half of the blocks or more were INVALID; else VALID.
+    /// Validity of the load: INVALID if no block was valid for all arms; SUSPECT if more than one in twenty of an arm's
+    /// usable trials are SUSPECT, or half of the blocks or more were INVALID; else VALID.
     pub validity: Validity,
-    /// Reasons, each with how many of the trials it concerns.
+    /// Reasons for doubt, each with the number of trials that it concerns.
     pub reasons: Vec<CountedReason>,
-    /// Trials that no figure rests on.
+    /// Trials that are left out of all figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
 }
@@ -180,70 +180,70 @@ pub struct LoadFindings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
-    /// The block, as the records number it.
+    /// Number of the block, as in the records.
     pub block: u32,
     /// The arm.
     pub arm: String,
-    /// The rules that say so.
+    /// Names of the rules that make it INVALID.
     pub rules: Vec<String>,
 }
 
 impl LoadFindings {
-    /// Whether figures of this load may be used.
+    /// Returns true if figures of this load may be used.
     pub fn is_usable(&self) -> bool {
         self.validity != Validity::Invalid && self.blocks_used > 0
     }
 
-    /// The changes of an arm that did not take effect.
+    /// Returns the changes of an arm that did not take effect.
     pub fn ineffective_of(&self, arm: &str) -> impl Iterator<Item = &Ineffective> {
         self.ineffective.iter().filter(move |one| one.arm == arm)
     }
 
-    /// How an arm compares with the one that it is held against.
+    /// Returns the comparison of an arm with the one in its `against`, on a metric.
     pub fn comparison(&self, arm: &str, metric: Metric) -> Option<&Comparison> {
         let mut all = self.comparisons.iter();
         all.find(|found| found.arm == arm && found.metric == metric)
     }
 }
 
-/// An arm became another one while it was measured: from some block on its CPU time per request, or its
-/// rate, is on another level, and the other arms' are not.
+/// A lasting change of an arm during the measurement: from some block on its CPU time per request, or its rate, is on
+/// another level, and those of the other arms are not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseChange {
     /// The arm.
     pub arm: String,
-    /// What changed.
+    /// Metric that changed.
     pub metric: Metric,
-    /// The first of the load's blocks after it, counted from 0.
+    /// First block of the load after the change, counted from 0.
     pub block: u32,
-    /// When, in seconds since the load began, the pauses between sessions left out.
+    /// Time of the change, in seconds since the load began, without the pauses between sessions.
     pub at_s: f64,
-    /// Median over the blocks before, back to the change before if there is one: nanoseconds for the CPU
-    /// time, requests per second for the rate.
+    /// Median over the blocks since the previous change, or since the beginning: nanoseconds for the CPU time, requests
+    /// per second for the rate.
     pub before: f64,
-    /// Median over the blocks after, up to the next change.
+    /// Median over the blocks after the change, up to the next one.
     pub after: f64,
-    /// p of there being no change (Pettitt's test).
+    /// Probability of such a step if there is no change (p of Pettitt's test).
     pub p: f64,
-    /// What else was different: sockets, connections; half a sentence, or empty.
+    /// Other differences, in sockets or connections, in half a sentence; empty if there are none.
     pub evidence: String,
-    /// The ratio to the arm that it is compared with, and its interval, before and after; `None` for the
-    /// baseline, and where there are too few blocks.
+    /// Ratio to the arm that it is compared with, and its interval, before and after the change; `None` for the
+    /// baseline, and if there are too few blocks.
     pub ratios: [Option<(f64, (f64, f64))>; 2],
 }
 
-/// One reason for doubt and how often it was met.
+/// A reason for doubt, with the number of trials that it concerns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedReason {
-    /// The reason, with what was seen in the gravest case.
+    /// The reason, with the observation in the gravest case.
     pub reason: ValidityReason,
-    /// Arms concerned.
+    /// Names of the arms concerned.
     pub arms: Vec<String>,
-    /// Trials concerned.
+    /// Number of trials concerned.
     pub trials: u32,
-    /// Trials looked at.
+    /// Number of trials examined.
     pub of: u32,
 }
 
@@ -253,7 +253,7 @@ pub struct CountedReason {
 pub struct ArmFindings {
     /// Name of the arm.
     pub arm: String,
-    /// What it is for.
+    /// Role of the arm.
     pub role: ArmRole,
     /// Completed requests per second of measured time.
     pub rate_completed: f64,
@@ -264,54 +264,54 @@ pub struct ArmFindings {
     pub received_per_second: Option<f64>,
     /// CPU time of the proxy per request, nanoseconds; `None` without requests.
     pub cpu_per_request_ns: Option<f64>,
-    /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds, of all requests that were due:
-    /// [`NEVER_NS`] (null in JSON) where it falls among those that were not answered.
+    /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds, of all requests that were due; [`NEVER_NS`]
+    /// (null in JSON) if the quantile falls among requests that were not answered.
     #[serde(with = "tails::never")]
     #[cfg_attr(feature = "schema", schemars(with = "[Option<u64>; 5]"))]
     pub response_ns: [u64; 5],
-    /// The p99 and the p99.9 of the response time in an open loop, and how well they are known.
+    /// The p99 and the p99.9 of the response time in an open loop, with their uncertainty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tails: Vec<TailFindings>,
-    /// Service time at the same quantiles, nanoseconds.
+    /// Service time at the quantiles of `response_ns`, nanoseconds.
     pub service_ns: [u64; 5],
-    /// Dispatch lag at the same quantiles, nanoseconds.
+    /// Dispatch lag at the quantiles of `response_ns`, nanoseconds.
     pub dispatch_lag_ns: [u64; 5],
-    /// Requests behind the quantiles.
+    /// Number of requests behind the quantiles.
     pub samples: u64,
     /// Connections to the origin per request; `None` without an origin.
     pub origin_connects_per_request: Option<f64>,
-    /// Connections over all continuous trials: counts of what was opened and of handshakes are sums,
-    /// what was open is the least, memory the most. Of those that are held, `opened` counts what had
-    /// to be opened again. `None` in runs that did not keep it.
+    /// Connections over all continuous trials: numbers of opened connections and of handshakes are sums, numbers of
+    /// open connections are the lowest, memory is the highest. For connections that are only held, `opened` counts
+    /// those that had to be opened again. `None` in runs that did not record them.
     #[serde(default)]
     pub connections: Option<ArmConnections>,
-    /// Share of the time of the proxy's CPUs that interrupts took while the arm had the load; `None` where that was not
+    /// Share of the time of the proxy's CPUs that interrupts took while the arm had the load; `None` if it was not
     /// recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<f64>,
-    /// Errors and responses outside 1xx..3xx, timeouts not among them.
+    /// Number of errors and of responses outside 1xx..3xx, without timeouts.
     pub failures: u64,
-    /// Requests that never ended, timeouts among them.
+    /// Number of requests that never ended, timeouts included.
     pub censored: u64,
-    /// Both as a share of all requests, 0..1.
+    /// Sum of `failures` and `censored` as a share of all requests, 0..1.
     #[serde(default)]
     pub unanswered: f64,
-    /// What the proxy counted of itself while the load lasted, unmeasured slices included: sums over
-    /// all continuous trials, by the names that it gives them, without those that stayed 0.
+    /// Counters of the proxy itself while the load lasted, unmeasured slices included: sums over all continuous trials,
+    /// by the proxy's own names, without counters that stayed 0.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
     /// Percentile curve of the response time: (1/(1-quantile), nanoseconds), ascending.
     pub percentile_curve: Vec<(f64, u64)>,
-    /// Over time: (seconds since the trial began, completed per second, median response time in
-    /// nanoseconds, `None` where nothing was answered), one point for each block, INVALID ones too, at
-    /// most 300. Sessions of a resumed run follow one another without the pause between them.
+    /// Points over time: (seconds since the trial began, completed per second, median response time in nanoseconds or
+    /// `None` if nothing was answered). One point for each block, INVALID ones included, at most 300. Sessions of a
+    /// resumed run follow one another without the pause between them.
     pub over_time: Vec<(f64, f64, Option<u64>)>,
 }
 
-/// One arm against another on one metric.
+/// Comparison of one arm with another on one metric.
 ///
-/// With [`Verdict::Invalid`] there is nothing to show: `n` is 0, ratio, interval and minimum
-/// detectable change are not numbers (null in JSON), and `because` says what is missing.
+/// With [`Verdict::Invalid`] there is nothing to show: `n` is 0, ratio, interval and minimum detectable change are not
+/// numbers (null in JSON), and `because` says what is missing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
@@ -319,49 +319,51 @@ pub struct Comparison {
     pub metric: Metric,
     /// The arm.
     pub arm: String,
-    /// What it is compared with.
+    /// Name of the arm that it is compared with.
     pub against: String,
-    /// Replicates behind it: blocks after merging (see `merged`).
+    /// Number of replicates: blocks after merging (see `merged`).
     pub n: u32,
-    /// Neighbouring blocks merged into one replicate, because single ones had too few requests for the
-    /// quantile; 1: none.
+    /// Number of neighbouring blocks merged into one replicate, because single ones had too few requests for the
+    /// quantile; 1 if none were merged.
     pub merged: u32,
-    /// Requests in a replicate of a quantile, about, of the arm that has fewer.
+    /// Approximate number of requests in a replicate, of the arm that has fewer; `None` if the metric is no quantile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Comparisons that p is corrected for, this one among them.
+    /// Number of comparisons that p is corrected for, this one included.
     #[serde(default = "one")]
     pub family: u32,
     /// Lag-1 autocorrelation of the ranks of the replicates' log ratios.
     pub autocorrelation: f64,
-    /// Hodges-Lehmann estimate of the ratio arm / against: that of a typical block, for the p99 of the typical
-    /// p99. Infinite (null in JSON) where a block in which one of the arms has no figure is typical.
+    /// Hodges-Lehmann estimate of the ratio arm / against: the ratio of a typical block, for the p99 of the typical
+    /// p99. Infinite (null in JSON) if one of the arms has no figure in a typical block.
     pub ratio: f64,
-    /// Interval of the ratio: the exact one of independent replicates, widened by what the instances differ.
+    /// Interval of the ratio: the exact interval of independent replicates, widened by the difference between
+    /// instances.
     pub interval: (f64, f64),
-    /// The ratio over all blocks taken together, for the p99 of the pooled p99, which stalls and bursts weigh on
-    /// by their length; no interval belongs to it.
+    /// Ratio over all blocks taken together, for the p99 of the pooled p99, on which stalls and bursts weigh by their
+    /// length. It has no interval.
     #[serde(default = "unknown")]
     pub pooled: f64,
-    /// Confidence that the interval really has (at least the one asked for when n allows it); where the load was
-    /// looked at more than once, that of the intervals of all looks together.
+    /// Actual confidence of the interval (at least the requested one if n allows it). If the load was looked at more
+    /// than once, the confidence of the intervals of all looks together.
     pub confidence: f64,
-    /// The look that it is of, where the load was measured until everything is decided.
+    /// The look that the comparison belongs to, if the load was measured until everything is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub look: Option<AtLook>,
-    /// Two-sided p: the larger one of the exact sign-flip test's and of the instances'.
+    /// Two-sided p: the larger of the p of the exact sign-flip test and that of the instances.
     pub p: f64,
-    /// The same after Holm's correction over what is compared under this load on this metric: the
-    /// changes, or, where the study compares all pairs, the pairs, which the changes are among. The
-    /// A/A arm is not; its own is corrected for as many comparisons. Under loads of a matrix it is that of Benjamini and
-    /// Hochberg over all of them. At one of several looks: p by as much larger as the
-    /// look's level is smaller, so that it may be held against the same.
+    /// p after Holm's correction over all comparisons under this load on this metric: the changes, or, if the study
+    /// compares all pairs, the pairs, which include the changes. The A/A arm is not among them; its own p is corrected
+    /// for as many comparisons. Under loads of a matrix, p after the correction of Benjamini and Hochberg over all of
+    /// its loads. At one of several looks, p multiplied by the ratio of the study's level to the look's, so that the
+    /// same threshold applies.
     pub p_holm: f64,
-    /// Smallest ratio change that this comparison could have shown with 80 % power, corrected for the others: 0.03 is 3 %.
+    /// Smallest change of the ratio that this comparison could have shown with 80 % power, corrected for the other
+    /// comparisons: 0.03 is 3 %.
     pub minimum_detectable: f64,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why the verdict is what it is, in half a sentence.
+    /// Reason for the verdict, in half a sentence.
     pub because: String,
 }
 
@@ -374,9 +376,9 @@ fn unknown() -> f64 {
 }
 
 impl Comparison {
-    /// Whether all blocks together say something else than typical ones: an arm that stalls now and then is
-    /// neither as good as one that does not, nor better for being quick in between. Of the p99 nothing follows:
-    /// over all blocks it is what the few worst moments were, and has hardly anything to do with chance's share.
+    /// Returns true if all blocks together contradict the typical ones: an arm that stalls now and then is neither as
+    /// good as one that does not, nor better for being quick in between. Always false for the p99: over all blocks it
+    /// depends on the few worst moments, which tell hardly anything about the part of chance.
     pub(crate) fn is_contradicted(&self, band: f64) -> bool {
         let ((low, high), pooled) = (self.interval, self.pooled);
         let (below, above) = (pooled < 1.0 - band, pooled > 1.0 + band);
@@ -388,21 +390,17 @@ impl Comparison {
         }
     }
 
-    /// Returns true if a replicate has so few requests that its quantile is none: figures are shown, and nothing is claimed.
+    /// Returns true if a replicate has too few requests for its quantile: figures are shown, but nothing is claimed.
     pub(crate) fn lacks_requests(&self) -> bool {
-        self.requests
-            .is_some_and(|requests| requests < samples_needed(self.metric))
+        self.requests.is_some_and(|requests| requests < samples_needed(self.metric))
     }
 
-    /// Why the verdict is what it is. [`Comparison::mirrored`] knows these words.
+    /// Returns the reason for the verdict. [`Comparison::mirrored`] replaces parts of this text.
     pub(crate) fn reason(&self, objective: &Objective) -> String {
         let (low, high) = self.interval;
         let band = format!("±{} %", (objective.band * 1e4).round() / 1e2);
         // For the A/A arm, or a single change, there was nothing to correct for.
-        let corrected = match self.p_holm > self.p {
-            true => " after correction",
-            false => "",
-        };
+        let corrected = if self.p_holm > self.p { " after correction" } else { "" };
         let p = match self.p_holm {
             p if p < 1e-4 => format!("p is below 0.0001{corrected}"),
             p => format!("p is {p:.4}{corrected}"),
@@ -440,8 +438,8 @@ impl Comparison {
         }
     }
 
-    /// The same seen from the other arm. Estimate, interval and test are symmetric in the two, so this
-    /// is what comparing the other way round would give.
+    /// Returns the comparison from the other arm's side. Estimate, interval and test are symmetric in the two arms, so
+    /// the result is that of comparing the other way round.
     pub fn mirrored(&self) -> Comparison {
         let (low, high) = self.interval;
         Comparison {
@@ -469,19 +467,19 @@ impl Comparison {
     }
 }
 
-/// All arms but the A/A arm on one metric, the best first, as far as their pairs can tell them apart.
+/// All arms except the A/A arm on one metric, ordered from best to worst as far as their pairs can tell them apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ranking {
     /// The metric.
     pub metric: Metric,
-    /// Arms from the best to the worst; within a group no pair was told apart.
+    /// Groups of arms from the best to the worst; within a group no pair differs.
     pub groups: Vec<Vec<String>>,
-    /// Arms of different groups that could not be told apart all the same, the better one first:
-    /// a may be as good as b and b as c where a is better than c.
+    /// Pairs of arms from different groups that could not be told apart, the better one first: a may be as good as b
+    /// and b as c although a is better than c.
     pub overlaps: Vec<(String, String)>,
     /// Arms without a valid pair.
     pub unranked: Vec<String>,
-    /// All of it in one sentence, with intervals.
+    /// Summary in one sentence, with intervals.
     pub words: String,
 }

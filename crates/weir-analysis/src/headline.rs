@@ -1,29 +1,28 @@
-//! Whether the answer may be believed: loads by their trials, matrices by their loads, and the answer by the
-//! worst of what it rests on, and what it leaves out.
+//! Validity of the answer: loads are judged by their trials, matrices by their loads, and the answer by the worst of
+//! those behind it. The headline also lists what the answer leaves out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::record::{Outcome, Record, Validity};
 use weir_model::study::{Metric, Study};
 
-use crate::blocks::{Judged, LoadData};
+use crate::blocks::LoadData;
 use crate::findings::{
     CountedReason, Findings, Headline, Incomplete, LeftOut, LoadFindings, MatrixFindings, Verdict,
 };
 use crate::names;
 use crate::validity::Reason;
 
-/// A load is SUSPECT as a whole when more than this share of any arm's trials are, or of all blocks
-/// were INVALID. One stolen tick among a thousand slices says nothing about their median; every
-/// reason is listed with its count all the same.
+/// Share of SUSPECT trials of any arm, or of INVALID blocks, above which a load is SUSPECT as a whole. One stolen tick
+/// among a thousand slices says nothing about their median; every reason is listed with its count anyway.
 const SUSPECT_SHARE: f64 = 0.05;
 
-/// More than this share of SUSPECT and INVALID loads make a matrix SUSPECT.
+/// Share of SUSPECT and INVALID loads above which a matrix is SUSPECT.
 const DOUBTFUL_SHARE: f64 = 0.05;
-/// More than this share of INVALID loads make a matrix INVALID, and this share of INVALID blocks a load SUSPECT.
+/// Share of INVALID loads above which a matrix is INVALID, and of INVALID blocks from which on a load is SUSPECT.
 const INVALID_SHARE: f64 = 0.5;
 
-/// The load's validity and every reason once, INVALID before SUSPECT, frequent before rare.
+/// Returns the load's validity and each reason once, INVALID before SUSPECT, frequent before rare.
 pub(crate) fn load(data: &LoadData<'_>) -> (Validity, Vec<CountedReason>) {
     let used = data.blocks_used();
     let lost = data.blocks.len() as f64 - f64::from(used);
@@ -36,31 +35,36 @@ pub(crate) fn load(data: &LoadData<'_>) -> (Validity, Vec<CountedReason>) {
     (validity, reasons(data))
 }
 
-/// Whether at least one arm has a block in common with the one that it is compared with; an arm
-/// that is alone has nobody to be compared with.
+/// Returns true if at least one arm has a usable block in common with the arm that it is compared with, or if there is
+/// only one arm.
 fn comparable(data: &LoadData<'_>) -> bool {
     if data.study.arms.len() == 1 {
         return data.usable_of(0).next().is_some();
     }
-    let arms = data.study.arms.iter().enumerate().skip(1);
-    let mut pairs = arms.map(|(index, arm)| data.usable_pairs(index, arm.against));
+    let mut pairs = data
+        .study
+        .arms
+        .iter()
+        .enumerate()
+        .skip(1)
+        .map(|(index, arm)| data.usable_pairs(index, arm.against));
     pairs.any(|blocks| !blocks.is_empty())
 }
 
-/// Whether too many of an arm's trials that may be used are SUSPECT.
+/// Returns true if too many of an arm's usable trials are SUSPECT.
 pub(crate) fn mostly_suspect(data: &LoadData<'_>, arm: usize) -> bool {
-    let trials = data.blocks.iter().filter_map(|block| block[arm].as_ref());
-    let all: Vec<_> = trials.filter(|judged| judged.usable()).collect();
+    let all: Vec<_> = data
+        .blocks
+        .iter()
+        .filter_map(|block| block[arm].as_ref())
+        .filter(|judged| judged.usable())
+        .collect();
     // A search has left out what the machine did, unless it did so most of the time.
-    let still = |judged: &&Judged<'_>| judged.trial.stood_still(&data.study.capacity);
-    let (left_out, told): (Vec<_>, Vec<_>) = all.iter().copied().partition(still);
-    let usable = if left_out.len() > told.len() {
-        all
-    } else {
-        told
-    };
-    let suspect = usable.iter().filter(|j| j.validity() == Validity::Suspect);
-    suspect.count() as f64 > SUSPECT_SHARE * usable.len() as f64
+    let (left_out, told): (Vec<_>, Vec<_>) =
+        all.iter().copied().partition(|judged| judged.trial.stood_still(&data.study.capacity));
+    let usable = if left_out.len() > told.len() { all } else { told };
+    usable.iter().filter(|j| j.validity() == Validity::Suspect).count() as f64
+        > SUSPECT_SHARE * usable.len() as f64
 }
 
 fn reasons(data: &LoadData<'_>) -> Vec<CountedReason> {
@@ -74,15 +78,7 @@ fn reasons(data: &LoadData<'_>) -> Vec<CountedReason> {
             let (worst, counted) = found.entry(key).or_insert_with(|| {
                 let reason = reason.clone();
                 let (arms, trials) = (Vec::new(), 0);
-                (
-                    *size,
-                    CountedReason {
-                        reason,
-                        arms,
-                        trials,
-                        of,
-                    },
-                )
+                (*size, CountedReason { reason, arms, trials, of })
             });
             if size > worst {
                 *worst = *size;
@@ -100,13 +96,15 @@ fn reasons(data: &LoadData<'_>) -> Vec<CountedReason> {
     reasons
 }
 
-/// Trials that no figure rests on.
+/// Returns the trials that are left out of all figures.
 pub(crate) fn left_out(data: &LoadData<'_>) -> Vec<LeftOut> {
     let judged = data.blocks.iter().flatten().flatten();
-    let invalid = judged.filter(|judged| !judged.usable());
-    let each = invalid.map(|judged| {
-        let reasons = judged.reasons.iter().map(|found| &found.reason);
-        let rules = reasons.filter(|reason| reason.validity == Validity::Invalid);
+    let each = judged.filter(|judged| !judged.usable()).map(|judged| {
+        let rules = judged
+            .reasons
+            .iter()
+            .map(|found| &found.reason)
+            .filter(|reason| reason.validity == Validity::Invalid);
         LeftOut {
             block: judged.trial.block,
             arm: judged.trial.arm.clone(),
@@ -116,8 +114,8 @@ pub(crate) fn left_out(data: &LoadData<'_>) -> Vec<LeftOut> {
     each.collect()
 }
 
-/// Why loads of this validity have it: the most frequent reason of the first of them, and how many blocks
-/// were lost.
+/// Returns the reason why loads have this validity: the most frequent reason of the first of them, and how many of its
+/// blocks were lost.
 fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindings>) -> String {
     let Some(load) = loads.find(|load| load.validity == validity) else {
         return String::new();
@@ -129,10 +127,15 @@ fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindi
         return format!("nothing was measured under the load {}", load.load);
     }
     // What makes it INVALID, before what would make it SUSPECT.
-    let of_it = |counted: &&CountedReason| counted.reason.validity == validity;
-    let gravest: Vec<CountedReason> = load.reasons.iter().filter(of_it).cloned().collect();
-    let reason = most_frequent(&gravest).or_else(|| most_frequent(&load.reasons));
-    let reason = reason.unwrap_or_else(|| "no block has a trial of every arm".to_owned());
+    let gravest: Vec<CountedReason> = load
+        .reasons
+        .iter()
+        .filter(|counted| counted.reason.validity == validity)
+        .cloned()
+        .collect();
+    let reason = most_frequent(&gravest)
+        .or_else(|| most_frequent(&load.reasons))
+        .unwrap_or_else(|| "no block has a trial of every arm".to_owned());
     let blocks = match load.blocks - load.blocks_used.min(load.blocks) {
         0 => String::new(),
         lost => {
@@ -143,13 +146,11 @@ fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindi
     format!("under the load {}, {reason}{blocks}", load.load)
 }
 
-/// The most frequent of some reasons, and how often it was met. One that was looked for in few trials is held against
-/// these.
+/// Returns the most frequent reason, with the number of trials that it concerns. Frequencies are shares of the trials
+/// that were examined for the reason.
 fn most_frequent(reasons: &[CountedReason]) -> Option<String> {
     let share = |counted: &CountedReason| f64::from(counted.trials) / f64::from(counted.of.max(1));
-    let most = reasons
-        .iter()
-        .max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let most = reasons.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
     let worst = if most.trials > 1 { "the worst of " } else { "" };
     let [trials, of] = [most.trials, most.of].map(|trials| names::count(trials.into()));
     Some(format!(
@@ -159,7 +160,7 @@ fn most_frequent(reasons: &[CountedReason]) -> Option<String> {
     ))
 }
 
-/// Whether what a search says may be believed. That nothing can be claimed is no fault of its figures.
+/// Judges the validity of a search. That no capacity can be claimed does not make its figures invalid.
 pub(crate) fn search(data: &LoadData<'_>) -> (Validity, Vec<CountedReason>) {
     let mut arms = 0..data.study.arms.len();
     let validity = match () {
@@ -170,7 +171,7 @@ pub(crate) fn search(data: &LoadData<'_>) -> (Validity, Vec<CountedReason>) {
     (validity, reasons(data))
 }
 
-/// The headline of a run whose loads and matrices, or whose searches, were judged.
+/// Returns the headline of a run after its loads and matrices, or its searches, were judged.
 pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -> Headline {
     if let Some(capacity) = &findings.capacity {
         let because = match capacity.validity {
@@ -185,15 +186,11 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
         };
     }
     let loads = findings.loads.iter();
-    let alone = || {
-        loads
-            .clone()
-            .filter(|load| matrix_of(study, load).is_none())
-    };
+    let alone = || loads.clone().filter(|load| matrix_of(study, load).is_none());
     let metric = study.objective.metric;
     let answering = alone().filter(|load| load.metrics.contains(&metric));
-    let of_matrix = |load: &&LoadFindings| matrix_of(study, load).is_some();
-    let answering_again = answering.clone().chain(loads.clone().filter(of_matrix));
+    let answering_again =
+        answering.clone().chain(loads.clone().filter(|load| matrix_of(study, load).is_some()));
     let validity = answering
         .map(|load| load.validity)
         .chain(findings.matrices.iter().map(|matrix| matrix.validity))
@@ -218,14 +215,10 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
     headline
 }
 
-/// What trials that may be used lack all the same: figures of the metric that the study asks for, or requests for its
+/// Returns the reason if the usable trials of a load lack figures of the study's metric, or enough requests for its
 /// quantile.
 fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, String)> {
-    let asked = || {
-        load.comparisons
-            .iter()
-            .filter(|found| found.metric == metric)
-    };
+    let asked = || load.comparisons.iter().filter(|found| found.metric == metric);
     let first = asked().next().filter(|_| load.blocks_used > 0)?;
     let (validity, found) = if asked().all(|found| found.verdict == Verdict::Invalid) {
         (Validity::Invalid, first)
@@ -250,7 +243,7 @@ fn incomplete(records: &[Record], complete: bool) -> Option<Incomplete> {
     })
 }
 
-/// All matrices of a study, in its order.
+/// Returns the findings about all matrices of a study, in its order.
 pub(crate) fn matrices(study: &Study, loads: &[LoadFindings]) -> Vec<MatrixFindings> {
     let mut matrices: Vec<(&str, Vec<&LoadFindings>)> = Vec::new();
     for load in loads {
@@ -262,17 +255,18 @@ pub(crate) fn matrices(study: &Study, loads: &[LoadFindings]) -> Vec<MatrixFindi
             None => matrices.push((name, vec![load])),
         }
     }
-    let each = matrices.into_iter();
-    each.map(|(name, cells)| MatrixFindings {
-        name: name.to_owned(),
-        validity: validity(&cells),
-        loads: cells.len() as u32,
-        used: cells.iter().filter(|cell| cell.is_usable()).count() as u32,
-    })
-    .collect()
+    matrices
+        .into_iter()
+        .map(|(name, cells)| MatrixFindings {
+            name: name.to_owned(),
+            validity: validity(&cells),
+            loads: cells.len() as u32,
+            used: cells.iter().filter(|cell| cell.is_usable()).count() as u32,
+        })
+        .collect()
 }
 
-/// The matrix that a load is a cell of.
+/// Returns the name of the matrix that a load is a cell of.
 fn matrix_of<'a>(study: &'a Study, load: &LoadFindings) -> Option<&'a str> {
     let spec = study.loads.iter().find(|spec| spec.name == load.load)?;
     spec.cell.as_ref().map(|cell| &*cell.matrix)
@@ -280,8 +274,8 @@ fn matrix_of<'a>(study: &'a Study, load: &LoadFindings) -> Option<&'a str> {
 
 fn validity(cells: &[&LoadFindings]) -> Validity {
     let share = |least: Validity| {
-        let such = cells.iter().filter(|cell| cell.validity >= least);
-        such.count() as f64 / cells.len().max(1) as f64
+        cells.iter().filter(|cell| cell.validity >= least).count() as f64
+            / cells.len().max(1) as f64
     };
     match () {
         () if share(Validity::Invalid) > INVALID_SHARE => Validity::Invalid,

@@ -1,25 +1,25 @@
-//! Slices in which the machine stood still: what they are left out of, and when.
+//! Slices in which the machine stood still, and the decision to leave them out.
 //!
-//! They are left out of typical p99s alone. A hold-up of a few milliseconds is all that is beyond the p99 of a short
-//! time, whatever the arm does; medians, rates, CPU time and pooled quantiles bear it or are to hold it. Which slices
-//! these are was decided when they were recorded, by meters; here it is decided once for all arms under a load whether
-//! they are left out. They are not where that would take half of the blocks of a comparison: then such moments are what
-//! this machine's p99 is made of, and what would be left is a choice of few. Nor are they where one of two arms that are
-//! compared has clearly more of them: then they may be of the arm's own making.
+//! They are left out of typical p99s only. In a short time, a hold-up of a few milliseconds makes up everything beyond
+//! the p99, whatever the arm does; medians, rates, CPU time and pooled quantiles tolerate hold-ups or are meant to
+//! include them. Meters decided which slices these are when they were recorded. This module decides, once for all arms
+//! under a load, if they are left out. They stay in if leaving them out would cost half of the blocks of a comparison:
+//! then such moments are what this machine's p99 consists of, and the rest would be a selection of few. They also stay
+//! in if one of two compared arms has clearly more of them, because they may then be the arm's own doing.
 
 use crate::blocks::LoadData;
 use crate::findings::HoldUpFindings;
 
-/// Standard errors.
+/// Number of standard errors from which on a difference is clear.
 const CLEARLY: f64 = 4.0;
 
-/// Whether an arm's trial in a block is usable and has a slice in which the machine did not stand still.
+/// Returns true if an arm's trial in a block is usable and has a slice in which the machine did not stand still.
 pub(crate) fn has_undisturbed(data: &LoadData<'_>, block: usize, arm: usize) -> bool {
     let slices = data.usable(block, arm).map(|trial| &trial.slices);
     slices.is_some_and(|slices| slices.iter().any(|slice| !slice.stood_still))
 }
 
-/// What meters say of the slices of an open loop; `None` where there were none.
+/// Returns the findings of the meters about the slices of an open loop; `None` if there were no meters.
 pub(crate) fn seen(data: &LoadData<'_>) -> Option<HoldUpFindings> {
     let trials = data.blocks.iter().flatten().flatten();
     let slices = || trials.clone().flat_map(|judged| &judged.trial.slices);
@@ -33,8 +33,9 @@ pub(crate) fn seen(data: &LoadData<'_>) -> Option<HoldUpFindings> {
         let blocks = data.usable_pairs(arm, spec.against);
         2 * blocks.iter().filter(both).count() > blocks.len()
     });
-    let more_often_of = arms().find_map(|(arm, spec)| more_often(data, arm, spec.against));
-    let more_often_of = more_often_of.map(|arm| data.study.arms[arm].name.clone());
+    let more_often_of = arms()
+        .find_map(|(arm, spec)| more_often(data, arm, spec.against))
+        .map(|arm| data.study.arms[arm].name.clone());
     (data.open && of > 0).then_some(HoldUpFindings {
         slices: still as u32,
         of: of as u32,
@@ -43,8 +44,9 @@ pub(crate) fn seen(data: &LoadData<'_>) -> Option<HoldUpFindings> {
     })
 }
 
-/// The one of two arms that has clearly more of these slices: by more standard errors of the difference of two shares
-/// than chance has in a thousand comparisons, those of a hold-up that several slices share included.
+/// Returns the arm with clearly more of these slices, if one of the two has. The threshold in standard errors of the
+/// difference of two shares is larger than chance reaches in a thousand comparisons, even if several slices share one
+/// hold-up.
 fn more_often(data: &LoadData<'_>, arm: usize, against: usize) -> Option<usize> {
     let counts = [arm, against].map(|arm| {
         let slices = || data.usable_of(arm).flat_map(|trial| &trial.slices);

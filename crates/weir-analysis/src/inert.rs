@@ -1,4 +1,4 @@
-//! Levels that arms asked for and did not get: what they do is no effect of theirs.
+//! Levels that arms requested but did not get. Effects of such arms are not effects of these levels.
 
 use weir_model::study::{ArmRole, Study};
 use weir_record::Run;
@@ -6,9 +6,9 @@ use weir_record::Run;
 use crate::effects::proxies;
 use crate::findings::{Comparison, InertArm, LoadFindings, MisreadArm, Verdict};
 
-/// The arms with inert levels, in the order of the study, and apart from these the arms that cannot be inert as a
-/// whole although they were read so: they differ clearly from what they are compared with. A resumed run starts its
-/// proxies again: an arm's last record counts.
+/// Returns the arms with inert levels, in the order of the study, and separately the arms that were read as wholly
+/// inert but cannot be, because they clearly differ from the arm that they are compared with. A resumed run starts its
+/// proxies again, so an arm's last record counts.
 pub(crate) fn inert(run: &Run, loads: &[LoadFindings]) -> (Vec<InertArm>, Vec<MisreadArm>) {
     let (study, last) = (&run.header.study, proxies(run));
     let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
@@ -38,8 +38,8 @@ pub(crate) fn inert(run: &Run, loads: &[LoadFindings]) -> (Vec<InertArm>, Vec<Mi
     (inert, misread)
 }
 
-/// The largest effect of an arm that is more than chance makes of none: on the objective's metric any that was
-/// shown, on the others, of which there are several under each load, one beyond the equivalence band.
+/// Returns the largest effect of an arm that chance does not explain. On the objective's metric any shown effect
+/// counts; on other metrics, of which there are several under each load, only one beyond the equivalence band.
 fn clearest<'l>(
     study: &Study,
     loads: &'l [LoadFindings],
@@ -52,8 +52,7 @@ fn clearest<'l>(
         let is_shown = matches!(found.verdict, Verdict::Better | Verdict::Worse);
         found.arm == arm && is_shown && (is_beyond || found.metric == objective.metric)
     };
-    let usable = loads.iter().filter(|load| load.is_usable());
-    let clear = usable.flat_map(|load| {
+    let clear = loads.iter().filter(|load| load.is_usable()).flat_map(|load| {
         let found = load.comparisons.iter().filter(is_clear);
         found.map(move |found| (load, found))
     });

@@ -2,25 +2,27 @@
 //!
 //! The order of the work is the guard against wishful thinking. These files lead from a block to a verdict:
 //!
-//! 1. `blocks` puts the trials into blocks, with what is known of each.
+//! 1. `blocks` puts the trials into blocks, with the evidence about each.
 //! 2. [`mod@validity`] judges every trial by what happened around it (stolen CPU time, a generator
-//!    that lagged), never by its outcome, which `outcomes` sums up. What is INVALID is out from here on. Its rules are those
-//!    of `weir load` too, whose results `load` turns into the same evidence.
-//! 3. `replicates` turns blocks into log ratios and says which instance each is of; `compare` asks `weir-stats` for
-//!    estimate, interval, p and verdict, and `equal` takes back what two equal arms show as well.
+//!    that lagged), never by its outcome, which `outcomes` sums up. From here on INVALID trials are out.
+//!    The same rules apply to `weir load`, whose results `load` turns into the same evidence.
+//! 3. `replicates` turns blocks into log ratios and determines the instance of each; `compare` gets
+//!    estimate, interval, p and verdict from `weir-stats`, and `equal` withdraws effects that two equal
+//!    arms show as well.
 //!
-//! `idle` takes back what is equivalent because nobody was busy; `inert` and `effects` say which arms were not what their
-//! levels say, by what was read back of them and by what was counted. `alone` says whether the winner's ratio holds when arms run one at a time, where that was checked.
-//! `looks` says what is decided before the end, where a study is measured until everything is, and puts together what its
-//! looks have decided. `matrix` corrects p over the loads of a matrix and pools each arm over them. `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
-//! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
-//! one sentence; `times` says where the time of requests goes, from samples, and no verdict rests on it; `headline` says what the sentence rests on and leaves out, `published` what it does to
-//! published effects.
+//! `idle` withdraws equivalence that is due to nobody being busy. `inert` and `effects` find arms whose settings were
+//! not in force, by the settings read back and by counters. `alone` checks if the winner's ratio holds when arms run
+//! one at a time, if requested. `looks` determines what is decided before the end, if a study is measured until
+//! everything is decided, and combines the decisions of its looks. `matrix` corrects p over the loads of a matrix and
+//! pools each arm over them. `ranking` puts arms in order by their pairs, if the study compares all pairs. `limits`
+//! judges each arm by an absolute limit, if there is one. `figures` and `answer` put the rest into numbers and one
+//! sentence. `times` breaks down the time of requests, from samples; no verdict rests on it. `headline` states the
+//! basis of the answer and what it leaves out, and `published` compares published effects.
 //!
-//! [`mod@surroundings`] says before the first trial what of the network and the hosts would spoil it.
+//! [`mod@surroundings`] finds, before the first trial, properties of the network and the hosts that would spoil it.
 //!
-//! A study that asks for capacities has none of this but the rules of `validity`: its trials are those of a search,
-//! and [`mod@capacity`] says what came of it.
+//! A study that asks for capacities uses none of this except the rules of `validity`: its trials are those of a search,
+//! and [`mod@capacity`] evaluates it.
 
 pub mod alone;
 mod answer;
@@ -74,15 +76,13 @@ pub use crate::names::{are_different_proxies, are_steps, capitalized, listed, me
 pub use crate::replicates::{samples_needed, samples_wanted};
 pub use crate::values::bad_shares;
 
-/// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
-/// it is part of may give more.
+/// Returns every reason not to use `trial`, or to use it with care; empty if it is VALID. The end of the continuous
+/// trial that it is part of may add more.
 pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> {
-    let reasons = blocks::of_trial(trial, header).into_iter();
-    reasons.map(|found| found.reason).collect()
+    blocks::of_trial(trial, header).into_iter().map(|found| found.reason).collect()
 }
 
-/// Everything that `run` says. A run that was cut short says less, one without trials nothing;
-/// neither is an error.
+/// Analyses a run. A run that was cut short gives fewer findings, one without trials none; neither is an error.
 pub fn analyze(run: &Run) -> Findings {
     let mut findings = match capacity::find(run) {
         Some(capacity) => searched(run, capacity),
@@ -92,7 +92,7 @@ pub fn analyze(run: &Run) -> Findings {
     findings
 }
 
-/// What a run says that searched for capacities.
+/// Returns the findings of a run that searched for capacities.
 fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
     let limiters = limiter::find(run, &capacity.arms);
     capacity::name_limits(&mut capacity, &limiters);
@@ -110,7 +110,7 @@ fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
     findings
 }
 
-/// What a run says that compared arms.
+/// Returns the findings of a run that compared arms.
 fn compared(run: &Run) -> Findings {
     let mut tests = SignedRank::new();
     let study = &run.header.study;
@@ -123,8 +123,8 @@ fn compared(run: &Run) -> Findings {
             let (validity, reasons) = headline::load(&data);
             let mut comparer = Comparer::new(run, (&data, load), &mut tests);
             let idle = Idle::of(&data, load);
-            let compared = looks::compared(run, load, &mut comparer);
-            let compared = compared.unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
+            let compared = looks::compared(run, load, &mut comparer)
+                .unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
             let idle = idle.map_or_else(String::new, |idle| idle.sentence());
             let (metrics, pairs) = (data.metrics(), &compared.pairs);
             let rankings = ranking::rankings(study, &metrics, pairs, !idle.is_empty());
@@ -182,8 +182,8 @@ fn compared(run: &Run) -> Findings {
     findings
 }
 
-/// Fills in what follows from the findings under each load, but for the answer: matrices, headline and
-/// verdicts on what was published.
+/// Fills in everything that follows from the findings under each load, except the answer: matrices, headline and
+/// verdicts on published figures.
 pub fn conclude(study: &Study, records: &[Record], findings: &mut Findings) {
     findings.matrices = headline::matrices(study, &findings.loads);
     findings.headline = headline::headline(study, records, findings);

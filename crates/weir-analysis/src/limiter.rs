@@ -1,8 +1,8 @@
-//! What limited each arm: samples of times in which it alone had the load, judged by the rules of weir-limits.
+//! Limiter of each arm: samples of times in which it alone had the load, judged by the rules of weir-limits.
 //!
-//! `stretches` finds those times in the records, `trial` says what the generator saw in them. Side by side a slice is
-//! often shorter than the time from one sample to the next, and what the host's CPUs did is then nobody's own: such a
-//! run has a stretch of each arm after its plan.
+//! `stretches` finds those times in the records, and `trial` collects the generator's figures for them. Side by side a
+//! slice is often shorter than the time between two samples, so the host's CPU time cannot be attributed to an arm:
+//! such a run has a stretch of each arm after its plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,21 +34,22 @@ pub(crate) use growth::find as grown;
 pub use load::of_load;
 pub use words::{limiter_name, sentence, taken_name, turn};
 
-/// Of a search: rates within this share of the edge are at it ...
+/// Distance from the edge, as a share, within which a rate of a search counts as being at the edge.
 const AT_EDGE: f64 = 0.12;
-/// ... and so many times there are judged at most, the nearest ones.
+/// Maximum number of times at the edge that are judged; the nearest ones are taken.
 const JUDGED: usize = 5;
-/// A low load is at most this share of the rate that is judged.
+/// Maximum rate of a low load, as a share of the rate that is judged.
 const LOW: f64 = 0.6;
-/// What is limited only after a while is judged by the end of a long time: its last seconds.
+/// Length of the end of a long time that is judged, nanoseconds, so that a limit that takes effect only after a while
+/// shows.
 const LAST_NS: u64 = 20_000_000_000;
 
-/// From which part of what is taken away on that has to be missing from what is carried, to be a proof: half of it, because
-/// what else takes time is not taken away.
+/// Share of a withdrawn resource that must be missing from the carried rate to prove a limit: half, because time spent
+/// on other things is not withdrawn.
 const FELT: f64 = 0.5;
 
-/// Whether it proves a limit that an arm to which more of it was given carries more, or one that lacks a part of it carries
-/// about as much less.
+/// Returns true if a comparison proves a limit: an arm that got more of the resource carries more, or an arm that lacks
+/// a part of it carries about as much less.
 pub fn is_proof(taken: Option<Taken>, found: &Comparison) -> bool {
     match taken {
         None => found.verdict == Verdict::Better,
@@ -56,47 +57,45 @@ pub fn is_proof(taken: Option<Taken>, found: &Comparison) -> bool {
     }
 }
 
-/// What limited each arm of the run under each load; nothing of arms of which no time was sampled.
+/// Finds the limiter of each arm under each load; leaves out arms of which no time was sampled.
 pub(crate) fn find(run: &Run, capacities: &[Capacity]) -> Vec<LimiterFindings> {
     if run.samples.rows.is_empty() {
         return Vec::new();
     }
     let study = &run.header.study;
-    let pairs = study
+    let found = study
         .loads
         .iter()
-        .flat_map(|load| study.arms.iter().map(move |arm| (load, arm)));
-    let found = pairs.filter_map(|(load, arm)| {
-        let capacity = capacities.iter().find(|one| one.arm == arm.name);
-        let spans = stretches::of(run, load, &arm.name);
-        let edge = match capacity {
-            Some(capacity) => edge_of_search(&spans, capacity),
-            None => most_load(&spans),
-        };
-        Judge::of(run, arm).most(edge, &spans)
-    });
+        .flat_map(|load| study.arms.iter().map(move |arm| (load, arm)))
+        .filter_map(|(load, arm)| {
+            let capacity = capacities.iter().find(|one| one.arm == arm.name);
+            let spans = stretches::of(run, load, &arm.name);
+            let edge = match capacity {
+                Some(capacity) => edge_of_search(&spans, capacity),
+                None => most_load(&spans),
+            };
+            Judge::of(run, arm).most(edge, &spans)
+        });
     found.collect()
 }
 
-/// Times that show the edge of a capacity, the most telling first: those that broke nearest to it; else closed loops,
-/// which have more to do than can be done; else what held longest.
+/// Returns the times that show the edge of a capacity, the most telling first: the times that broke nearest to it; if
+/// there are none, closed loops, which always have more to do than they can; else the longest hold.
 fn edge_of_search<'a, 'r>(spans: &'a [Span<'r>], found: &Capacity) -> Vec<&'a Span<'r>> {
-    let edge = match found.claimed {
-        true => found.high,
-        false => spans
+    let edge = if found.claimed {
+        found.high
+    } else {
+        spans
             .iter()
             .filter(|span| span.saturated)
             .filter_map(|span| span.rate)
-            .fold(f64::INFINITY, f64::min),
+            .fold(f64::INFINITY, f64::min)
     };
-    let from_edge = |span: &Span<'_>| {
-        span.rate
-            .map_or(f64::INFINITY, |rate| (rate / edge).ln().abs())
-    };
-    let is_search = |span: &&Span<'_>| !matches!(span.stage, Some(SearchStage::Burst));
+    let from_edge =
+        |span: &Span<'_>| span.rate.map_or(f64::INFINITY, |rate| (rate / edge).ln().abs());
     let mut broke: Vec<&Span<'_>> = spans
         .iter()
-        .filter(is_search)
+        .filter(|span| !matches!(span.stage, Some(SearchStage::Burst)))
         .filter(|span| span.saturated && from_edge(span) <= AT_EDGE)
         .collect();
     broke.sort_by(|a, b| from_edge(a).total_cmp(&from_edge(b)));
@@ -116,19 +115,19 @@ fn edge_of_search<'a, 'r>(spans: &'a [Span<'r>], found: &Capacity) -> Vec<&'a Sp
         .unwrap_or_default()
 }
 
-/// The time with the highest rate, the latest of equal ones.
+/// Returns the time with the highest rate, the latest of equal ones.
 fn most_load<'a, 'r>(spans: &'a [Span<'r>]) -> Vec<&'a Span<'r>> {
     let rate = |span: &Span<'_>| span.rate.unwrap_or(f64::INFINITY);
     let most = spans.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
     most.into_iter().collect()
 }
 
-/// Judges times of an arm.
+/// Judge of the times of an arm.
 struct Judge<'r> {
     run: &'r Run,
     arm: &'r Arm,
     kind: Option<ProxyKind>,
-    /// Whether weir started the proxy, so that it has the CPUs of the run.
+    /// True if weir started the proxy, so that it has the CPUs of the run.
     is_started: bool,
     settings: BTreeMap<String, String>,
 }
@@ -148,23 +147,15 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// The judgement that most of these times come to, the first of them.
+    /// Judges several times and returns the first of those with the most frequent result.
     fn most(&self, edge: Vec<&Span<'r>>, all: &[Span<'r>]) -> Option<LimiterFindings> {
-        let each: Vec<LimiterFindings> = edge
-            .into_iter()
-            .filter_map(|span| self.one(span, all))
-            .collect();
+        let each: Vec<LimiterFindings> =
+            edge.into_iter().filter_map(|span| self.one(span, all)).collect();
         let named = |one: &LimiterFindings| {
-            one.judgement
-                .findings
-                .first()
-                .map(|first| first.limiter.clone())
+            one.judgement.findings.first().map(|first| first.limiter.clone())
         };
-        let votes = |one: &LimiterFindings| {
-            each.iter()
-                .filter(|other| named(other) == named(one))
-                .count()
-        };
+        let votes =
+            |one: &LimiterFindings| each.iter().filter(|other| named(other) == named(one)).count();
         let most = each.iter().map(&votes).max()?;
         let judged = (each.len() as u32, most as u32);
         let first = each.iter().position(|one| votes(one) == most)?;
@@ -173,7 +164,7 @@ impl<'r> Judge<'r> {
         Some(found)
     }
 
-    /// What one of them comes to; `None` without samples in it.
+    /// Judges one time; `None` if it has no samples.
     fn one(&self, span: &Span<'r>, all: &[Span<'r>]) -> Option<LimiterFindings> {
         let low = self.low(span, all);
         let hosts = [Some(span), low].map(|span| span.map(|span| self.hosts(span)));
@@ -204,12 +195,8 @@ impl<'r> Judge<'r> {
         };
         let own_window = window(span, &own, seen[0].as_ref()?);
         let quantities = Quantities::builtin();
-        let mut evidence = Evidence::of(
-            quantities,
-            Counters::builtin(),
-            &own_window,
-            low_window.as_ref(),
-        );
+        let mut evidence =
+            Evidence::of(quantities, Counters::builtin(), &own_window, low_window.as_ref());
         if !self.is_started {
             leave_out_cpu(&mut evidence);
         }
@@ -242,24 +229,24 @@ impl<'r> Judge<'r> {
     }
 
     fn confirmations(&self, load: &str) -> Vec<ConfirmationRecord> {
-        let records = self.run.records.iter();
-        let own = records.filter_map(|record| match record {
+        let own = self.run.records.iter().filter_map(|record| match record {
             Record::Confirmation(one) if one.arm == self.arm.name && one.load == load => Some(one),
             _ => None,
         });
         own.cloned().collect()
     }
 
-    /// The longest time at a low load of the same session.
+    /// Returns the longest time at a low load.
     fn low<'a>(&self, span: &Span<'r>, all: &'a [Span<'r>]) -> Option<&'a Span<'r>> {
-        let least = |other: &&Span<'_>| {
-            let rates = other.rate.zip(span.rate.or(span.completed));
-            !other.saturated && rates.is_some_and(|(low, rate)| low <= LOW * rate)
-        };
-        all.iter().filter(least).max_by_key(|span| span.length_ns())
+        all.iter()
+            .filter(|other| {
+                let rates = other.rate.zip(span.rate.or(span.completed));
+                !other.saturated && rates.is_some_and(|(low, rate)| low <= LOW * rate)
+            })
+            .max_by_key(|span| span.length_ns())
     }
 
-    /// The samples of a time, by host.
+    /// Returns the samples of a time, by host.
     fn hosts(&self, span: &Span<'_>) -> Vec<HostSamples> {
         // Nobody has told a server that weir did not start which ones to use.
         let is_free = |role: Role| role == Role::Proxy && !self.is_started;
@@ -278,25 +265,28 @@ impl<'r> Judge<'r> {
     }
 }
 
-/// Whether a parameter is what pods have.
+/// Returns true if a parameter belongs to pods.
 fn is_of_pods(parameter: &str) -> bool {
     let catalog = Catalog::builtin();
     let mut all = catalog.workload_parameters();
     all.any(|row| row.id == parameter)
 }
 
-/// What pods have is turned first where the proxy is in pods, and nowhere else.
+/// Moves the parameters of pods to the front if the proxy runs in pods; removes them if it does not.
 fn place_turns(findings: &mut [Finding], is_in_pods: bool) {
     for finding in findings {
-        let turns = finding.turn.drain(..).zip(finding.ways.drain(..));
-        let (of_pods, others): (Vec<_>, Vec<_>) =
-            turns.partition(|(parameter, _)| is_of_pods(parameter));
+        let (of_pods, others): (Vec<_>, Vec<_>) = finding
+            .turn
+            .drain(..)
+            .zip(finding.ways.drain(..))
+            .partition(|(parameter, _)| is_of_pods(parameter));
         let of_pods = of_pods.into_iter().filter(|_| is_in_pods);
         (finding.turn, finding.ways) = of_pods.chain(others).collect();
     }
 }
 
-/// Of a server that weir did not start nobody knows how much of its CPUs it had, unless what others had is known.
+/// Removes the CPU use of a server that weir did not start, unless the use by other processes is known: its own share
+/// is then unknown.
 fn leave_out_cpu(evidence: &mut Evidence) {
     if evidence.value("cpu_others").is_none() && evidence.quantities.remove("cpu").is_some() {
         let unknown = Absent::NotGiven("cpu_others".to_owned());
@@ -304,34 +294,33 @@ fn leave_out_cpu(evidence: &mut Evidence) {
     }
 }
 
-/// Whether the load came from another host than the proxy's; `None`: nobody sampled the proxy.
+/// Returns 1 if the load came from another host than the proxy's, else 0; `None` if no proxy was sampled.
 fn crosses_link(hosts: &[HostSamples]) -> Option<(Figure, f64)> {
-    let mut proxies = hosts
-        .iter()
-        .filter(|host| host.roles.contains(&Role::Proxy))
-        .peekable();
+    let mut proxies = hosts.iter().filter(|host| host.roles.contains(&Role::Proxy)).peekable();
     proxies.peek()?;
     let is_here = proxies.any(|host| host.roles.contains(&Role::Generator));
     Some((Figure::CrossesLink, if is_here { 0.0 } else { 1.0 }))
 }
 
-/// Kind of an arm's proxy that weir did not start, by the name of its processes; `None`: another program, or several.
+/// Determines the kind of a proxy that weir did not start from the names of its processes; `None` if they are of
+/// another program, or of several.
 fn kind_by_name(samples: &Samples, arm: &str) -> Option<ProxyKind> {
-    let is_proxy = |row: &&SampleRow| {
-        let role = row.keys.first();
-        row.table == "processes"
-            && role.is_some_and(|role| role == Role::Proxy.name())
-            && (row.arm.is_empty() || row.arm == arm)
-    };
-    let rows = samples.rows.iter().map(|sample| &sample.row);
-    let mut kinds = rows
-        .filter(is_proxy)
+    let mut kinds = samples
+        .rows
+        .iter()
+        .map(|sample| &sample.row)
+        .filter(|row| {
+            let role = row.keys.first();
+            row.table == "processes"
+                && role.is_some_and(|role| role == Role::Proxy.name())
+                && (row.arm.is_empty() || row.arm == arm)
+        })
         .map(|row| ProxyKind::of_process(row.keys.last()?));
     let first = kinds.next()??;
     kinds.all(|kind| kind == Some(first)).then_some(first)
 }
 
-/// Samples between two moments, by host; `cpus` says which of them a role may use, if not all.
+/// Collects the samples between two moments, by host. `cpus` returns the CPUs that a role may use, or `None` for all.
 fn by_host(
     samples: &Samples,
     (from_ns, until_ns): (u64, u64),
@@ -358,14 +347,12 @@ fn by_host(
         let own = samples.missing.iter().filter(|(of, _)| of == name);
         host.missing = own.map(|(_, missing)| missing.clone()).collect();
         let roles = host.roles.iter();
-        host.cpus = roles
-            .filter_map(|role| Some((*role, cpus(*role)?)))
-            .collect();
+        host.cpus = roles.filter_map(|role| Some((*role, cpus(*role)?))).collect();
     }
     hosts.into_values().collect()
 }
 
-/// A host has the roles whose processes were read there.
+/// Adds the role to a host whose processes were sampled there.
 fn note_role(host: &mut HostSamples, row: &SampleRow) {
     let place = Counters::builtin()
         .table("processes")
@@ -375,9 +362,7 @@ fn note_role(host: &mut HostSamples, row: &SampleRow) {
     }
     let name = place.and_then(|place| row.keys.get(place));
     let roles = [Role::Generator, Role::Proxy, Role::Origin];
-    if let Some(role) = roles
-        .into_iter()
-        .find(|role| name.is_some_and(|name| name == role.name()))
+    if let Some(role) = roles.into_iter().find(|role| name.is_some_and(|name| name == role.name()))
         && !host.roles.contains(&role)
     {
         host.roles.push(role);
@@ -407,10 +392,7 @@ mod tests {
                     ..SampleRow::default()
                 },
             });
-            let samples = Samples {
-                rows: rows.collect(),
-                ..Samples::default()
-            };
+            let samples = Samples { rows: rows.collect(), ..Samples::default() };
             let known = kind_by_name(&samples, "shop").map(ProxyKind::name);
             assert_eq!(known, kind, "{processes:?}");
         }

@@ -1,10 +1,9 @@
-//! Whether arms stay within the study's absolute limit, each by itself.
+//! Verdicts on the study's absolute limit, for each arm by itself.
 //!
-//! A limit is one on a share: of all requests that were due at most one in a hundred may take longer, if it is
-//! the p99 that is limited. So what is estimated is that share, by block, and every request that was not
-//! answered is beyond every limit. The interval of the quantile beside it is Woodruff's ("Confidence
-//! Intervals for Medians and Other Position Measures", JASA 47, 1952): the quantiles at the ends of the
-//! interval of the share.
+//! A limit applies to a share: if the p99 is limited, at most one in a hundred of all requests that were due may take
+//! longer. So that share is estimated, by block, and every request that was not answered is beyond every limit. The
+//! interval of the quantile beside it is Woodruff's ("Confidence Intervals for Medians and Other Position Measures",
+//! JASA 47, 1952): the quantiles at the ends of the interval of the share.
 
 use std::time::Duration;
 
@@ -20,8 +19,8 @@ use crate::outcomes::Answers;
 use crate::replicates::samples_wanted;
 use crate::values::Values;
 
-/// The findings of all arms under a load; none when the study has no limit, or the load does not
-/// give the metric that it is for.
+/// Returns the findings of all arms under a load; empty if the study has no limit, or the load does not give its
+/// metric.
 pub(crate) fn limits(comparer: &Comparer<'_>) -> Vec<LimitFindings> {
     let data = comparer.data;
     let objective = &data.study.objective;
@@ -57,9 +56,8 @@ fn blank(data: &LoadData<'_>, arm: usize, limit: Duration) -> LimitFindings {
 
 fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantile: f64) {
     let (data, values) = (comparer.data, &comparer.values);
-    let blocks: Vec<usize> = (0..data.blocks.len())
-        .filter(|block| data.usable(*block, arm).is_some())
-        .collect();
+    let blocks: Vec<usize> =
+        (0..data.blocks.len()).filter(|block| data.usable(*block, arm).is_some()).collect();
     if blocks.is_empty() {
         found.because = match data.blocks.len() {
             0 => "nothing was measured".to_owned(),
@@ -67,10 +65,7 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
         };
         return;
     }
-    let (requests, confidence) = (
-        values.samples(arm, &blocks),
-        data.study.objective.confidence,
-    );
+    let (requests, confidence) = (values.samples(arm, &blocks), data.study.objective.confidence);
     let Some(seen) = pooled(values, arm, &blocks, quantile, confidence) else {
         found.because = "the metric was not recorded".to_owned();
         return;
@@ -94,8 +89,8 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
     }
 }
 
-/// The quantile of all requests of an arm in some blocks, in nanoseconds, and its interval; infinite where
-/// it is a request that was not answered.
+/// Returns the quantile of all requests of an arm in some blocks, in nanoseconds, and its interval; infinite if it
+/// falls on a request that was not answered.
 pub(crate) fn pooled(
     values: &Values<'_>,
     arm: usize,
@@ -108,14 +103,11 @@ pub(crate) fn pooled(
     let share = beyond(values, arm, blocks, value, confidence)?;
     // The share beyond the value is 1 - quantile up to the histogram's grain.
     let (low, high) = (1.0 - share.high, 1.0 - share.low);
-    Some((
-        value,
-        (all.quantile(low.max(0.0)), all.quantile(high.min(1.0))),
-    ))
-    .filter(|(value, _)| !value.is_nan())
+    Some((value, (all.quantile(low.max(0.0)), all.quantile(high.min(1.0)))))
+        .filter(|(value, _)| !value.is_nan())
 }
 
-/// The interval of the share of requests that took longer.
+/// Returns the interval of the share of requests that took longer than `ns`.
 fn beyond(
     values: &Values<'_>,
     arm: usize,
@@ -123,14 +115,9 @@ fn beyond(
     ns: f64,
     confidence: f64,
 ) -> Option<Interval> {
-    let shares = blocks
-        .iter()
-        .map(|block| values.times(arm, &[*block]).beyond(ns));
+    let shares = blocks.iter().map(|block| values.times(arm, &[*block]).beyond(ns));
     let shares: Vec<f64> = shares.collect();
-    let instances: Vec<usize> = blocks
-        .iter()
-        .map(|block| values.data.instances[*block])
-        .collect();
+    let instances: Vec<usize> = blocks.iter().map(|block| values.data.instances[*block]).collect();
     let requests = values.samples(arm, blocks) as f64;
     share_interval(&shares, &of_instances(&instances), requests, confidence)
 }

@@ -1,4 +1,4 @@
-//! Whether the result of one load test may be believed: what its report knows, for the rules of `validity`.
+//! Validity of the result of one load test: its report becomes evidence for the rules of `validity`.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use crate::blocks::{Lag, RECEIVE};
 use crate::evidence::{Due, Evidence, Overflows};
 use crate::validity::{Use, judge};
 
-/// How exactly a result claims to know response times that are not longer than some hundred microseconds.
+/// Claimed resolution of response times up to some hundred microseconds, nanoseconds.
 const RESOLUTION_NS: u64 = 100_000;
 
-/// Reasons to doubt a result; none: VALID.
+/// Returns the reasons to doubt a result; empty if it is VALID.
 pub fn load_validity(report: &LoadReport) -> Vec<ValidityReason> {
-    let judged = evidence(report)
+    evidence(report)
         .into_iter()
-        .flat_map(|evidence| judge(Use::Load, &evidence));
-    judged.map(|found| found.reason).collect()
+        .flat_map(|evidence| judge(Use::Load, &evidence))
+        .map(|found| found.reason)
+        .collect()
 }
 
-/// What is known of all flows together, and of each by itself. Of one alone, all in one.
+/// Collects the evidence about all flows together and about each by itself; if there is only one flow, as one entry.
 fn evidence(report: &LoadReport) -> Vec<Evidence<'_>> {
     let flows = figures(report);
     let of_all = of_all(report, flows.iter().any(|flow| !flow.is_held()));
-    let generators = report.generators.iter();
-    let generators = generators.map(|one| of_generator(report, one));
+    let generators = report.generators.iter().map(|one| of_generator(report, one));
     let mut all = of_flows(of_all, &flows);
     all.extend(generators);
     all
@@ -38,34 +38,30 @@ fn of_flows<'a>(of_all: Evidence<'a>, flows: &[Figures<'a>]) -> Vec<Evidence<'a>
     match flows {
         [alone] => vec![alone.evidence(of_all)],
         several => {
-            let each = several.iter().map(|flow| {
-                flow.evidence(Evidence {
-                    name: flow.name,
-                    ..Evidence::default()
-                })
-            });
+            let each = several
+                .iter()
+                .map(|flow| flow.evidence(Evidence { name: flow.name, ..Evidence::default() }));
             std::iter::once(of_all).chain(each).collect()
         }
     }
 }
 
-/// The largest part of the measured time that a thread was busy in. Who has time to wait awake is not.
+/// Returns the largest share of the measured time for which a thread was busy. Time spent spinning does not count.
 fn busiest(cpu_ns: &[u64], spun_ns: &[u64], report: &LoadReport) -> f64 {
     let seconds = report.phases.sustain + report.phases.ramp_up;
     let spun = spun_ns.iter().chain(std::iter::repeat(&0));
-    let used = cpu_ns.iter().zip(spun);
-    let busiest = used.map(|(cpu, spun)| cpu.saturating_sub(*spun)).max();
+    let busiest = cpu_ns.iter().zip(spun).map(|(cpu, spun)| cpu.saturating_sub(*spun)).max();
     busiest.unwrap_or(0) as f64 / 1e9 / seconds
 }
 
-/// The longest time for which a thread of a generator did not come round, beside the measured time; `None` of results of
-/// before it was kept.
+/// Returns the longest time for which a thread of a generator did not return to its loop, and the measured time,
+/// nanoseconds. `None` in results from before it was recorded.
 fn gap(generator: &GeneratorReport, report: &LoadReport) -> Option<(u64, f64)> {
     let longest = generator.longest_gap_ns.iter().copied().max()?;
     Some((longest, report.phases.sustain * 1e9))
 }
 
-/// What one of several generators and its host know.
+/// Collects the evidence about one of several generators and its host.
 fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<'a> {
     let cpus: Option<BTreeSet<u32>> = one.cpus.iter().copied().collect();
     let is_open = report.rates.intended.is_some();
@@ -91,16 +87,15 @@ fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<
     }
 }
 
-/// What the generator and its host know, whichever flow it belongs to. What several know stands with each of them.
+/// Collects the evidence about the generator and its host, independent of flows. If there are several generators, their
+/// own evidence stands with each of them.
 fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
     let (counts, generator) = (&report.counts, &report.generator);
     let is_alone = report.generators.is_empty();
     let starts = report.generators.iter().map(|one| one.start.clone());
     let cpus: Option<BTreeSet<u32>> = report.load.cpus.iter().copied().collect();
     let threads = report.generator_cpu_ns.len().max(1);
-    let at_once = cpus
-        .as_ref()
-        .map_or(threads, |cpus| cpus.len().min(threads));
+    let at_once = cpus.as_ref().map_or(threads, |cpus| cpus.len().min(threads));
     let capacity = generator.self_capacity.map(|each| each * at_once as f64);
     let receives = counts.completed_whole.max(counts.received_bytes / RECEIVE);
     Evidence {
@@ -124,7 +119,7 @@ fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
     }
 }
 
-/// What is judged of a flow, or of the only one.
+/// Figures of a flow, or of the whole report if it has only one.
 struct Figures<'a> {
     name: Option<&'a str>,
     load: &'a LoadShape,
@@ -137,7 +132,7 @@ struct Figures<'a> {
     dispatch_lag: &'a TimeReport,
 }
 
-/// A report and each of its flows have these fields in common.
+/// Makes `Figures` of a report or a flow, which have these fields in common.
 macro_rules! figures {
     ($name:expr, $from:expr) => {
         Figures {
@@ -155,12 +150,10 @@ macro_rules! figures {
 }
 
 fn figures(report: &LoadReport) -> Vec<Figures<'_>> {
-    match report.flows.is_empty() {
-        true => vec![figures!(None, report)],
-        false => {
-            let flows = report.flows.iter();
-            flows.map(|flow| figures!(Some(&flow.name), flow)).collect()
-        }
+    if report.flows.is_empty() {
+        vec![figures!(None, report)]
+    } else {
+        report.flows.iter().map(|flow| figures!(Some(&flow.name), flow)).collect()
     }
 }
 
@@ -169,15 +162,12 @@ impl<'a> Figures<'a> {
         self.load.arrivals == Arrivals::Held
     }
 
-    /// Adds what is known of the flow.
+    /// Adds the evidence about the flow.
     fn evidence(&self, known: Evidence<'a>) -> Evidence<'a> {
         let (load, counts) = (self.load, self.counts);
         let is_open = load.arrivals != Arrivals::Closed;
         // Where somebody said which codes are right, what is wrong is among the errors.
-        let bad = self
-            .statuses
-            .iter()
-            .filter(|s| s.status >= 400 && !load.status_expected);
+        let bad = self.statuses.iter().filter(|s| s.status >= 400 && !load.status_expected);
         let connections = ConnectionCounts {
             wanted: u64::from(load.connections),
             open_at_start: counts.connected,
@@ -202,9 +192,7 @@ impl<'a> Figures<'a> {
                 dropped: counts.dropped,
             }),
             recorded: match &load.arrivals {
-                Arrivals::Trace {
-                    arrivals, left_out, ..
-                } => Some((*arrivals, left_out)),
+                Arrivals::Trace { arrivals, left_out, .. } => Some((*arrivals, left_out)),
                 _ => None,
             },
             lag: lag(self.dispatch_lag, self.response_time, is_open),
@@ -216,16 +204,16 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Dispatch lag beside response times; nothing in a closed loop.
+/// Returns dispatch lag and response times at two quantiles; nothing in a closed loop.
 fn lag(lag: &TimeReport, response: &TimeReport, is_open: bool) -> Lag {
-    let both = |(name, q)| (name, at(lag, q), at(response, q));
-    match is_open && response.count > 0 {
-        true => [("p50", 0.5), ("p99", 0.99)].map(both).to_vec(),
-        false => Vec::new(),
+    if is_open && response.count > 0 {
+        [("p50", 0.5), ("p99", 0.99)].map(|(name, q)| (name, at(lag, q), at(response, q))).to_vec()
+    } else {
+        Vec::new()
     }
 }
 
-/// A quantile in nanoseconds; 0 where there is none.
+/// Returns a quantile in nanoseconds; 0 if there is none.
 fn at(times: &TimeReport, wanted: f64) -> u64 {
     let mut quantiles = times.quantiles.iter();
     let found = quantiles.find(|(quantile, _)| *quantile >= wanted);

@@ -1,5 +1,5 @@
-//! Loads that are measured until everything is decided: what is decided at a look, and what a reader who has the
-//! records alone makes of all looks. Both ask the same functions about the same blocks, so they say the same.
+//! Loads that are measured until everything is decided: the decisions at a look, and the conclusion from all looks for
+//! a reader of the records. Both use the same functions on the same blocks, so they agree.
 
 use weir_model::record::{DecidedRecord, LookRecord};
 use weir_model::study::{ArmRole, LoadSpec, Study, Until};
@@ -11,23 +11,26 @@ use crate::compare::{Compared, Comparer};
 use crate::findings::{Comparison, LoadFindings, Verdict};
 use crate::{equal, idle::Idle, names};
 
-/// A comparison is given up when the last look will decide it with a smaller chance than this.
+/// Chance of a decision at the last look below which a comparison is given up.
 const HOPELESS: f64 = 0.05;
-/// A look is expected to be the last one of a comparison when it will decide it with this chance.
+/// Chance of a decision at a look from which on it is expected to be the last one of a comparison.
 const LIKELY: f64 = 0.5;
 
-/// Everything that is compared, with all that takes a verdict back again.
+/// Makes all comparisons and withdraws the verdicts that do not stand.
 pub(crate) fn held(comparer: &mut Comparer<'_>, idle: Option<&Idle>) -> Compared {
     let mut compared = comparer.compare();
     if let Some(idle) = idle {
-        let all = compared.comparisons.iter_mut().chain(&mut compared.pairs);
-        all.for_each(|comparison| idle.doubt(comparer.data, comparison));
+        compared
+            .comparisons
+            .iter_mut()
+            .chain(&mut compared.pairs)
+            .for_each(|comparison| idle.doubt(comparer.data, comparison));
     }
     equal::hold_against_the_same(&mut compared.comparisons, comparer.data.study);
     compared
 }
 
-/// The same of what a look has seen.
+/// Makes all comparisons from the blocks before a look.
 fn at(run: &Run, load: &LoadSpec, look: &LookRecord, tests: &mut SignedRank) -> Compared {
     let data = LoadData::up_to(run, load, look.next_block);
     let mut comparer = Comparer::new(run, (&data, load), tests);
@@ -35,8 +38,9 @@ fn at(run: &Run, load: &LoadSpec, look: &LookRecord, tests: &mut SignedRank) -> 
     held(&mut comparer, Idle::of(&data, load).as_ref())
 }
 
-/// What is decided at a look that has its place and its levels, which arms go on, and how long it will probably
-/// take. The question is about the load's first metric: the objective's, where the load gives it.
+/// Decides at a look whose number and levels are set: fills in the decided comparisons, the arms that go on, and the
+/// expected number of blocks. The decision is about the load's first metric, which is the objective's if the load gives
+/// it.
 pub fn decide(run: &Run, load: &LoadSpec, look: LookRecord) -> LookRecord {
     let study = &run.header.study;
     let mut tests = SignedRank::new();
@@ -45,19 +49,14 @@ pub fn decide(run: &Run, load: &LoadSpec, look: LookRecord) -> LookRecord {
     let metric = all().next().map(|first| first.metric);
     let earlier = run.looks(&load.name);
     let mut open = Vec::new();
-    let mut look = LookRecord {
-        expected: look.blocks,
-        ..look
-    };
+    let mut look = LookRecord { expected: look.blocks, ..look };
     for (arm, against) in study.questions() {
         let names = [arm, against].map(|place| &*study.arms[place].name);
         if earlier.iter().any(|look| decides(look, names)) {
             continue;
         }
-        let of_both = |found: &&Comparison| {
-            Some(found.metric) == metric && [&*found.arm, &*found.against] == names
-        };
-        let found = all().find(of_both);
+        let found = all()
+            .find(|found| Some(found.metric) == metric && [&*found.arm, &*found.against] == names);
         let verdict = found.map_or(Verdict::Invalid, |found| found.verdict);
         let foreseen = found.map_or(1.0, |found| chance(found, study, &look, None));
         let is_open = matches!(verdict, Verdict::Inconclusive | Verdict::Invalid);
@@ -78,14 +77,12 @@ pub fn decide(run: &Run, load: &LoadSpec, look: LookRecord) -> LookRecord {
     look
 }
 
-/// The arms of these questions, and with them the A/A arm and what it is compared with, which show what the machine
-/// makes of no difference.
+/// Returns the arms of these questions, together with the A/A arm and the arm that it is compared with, which show the
+/// differences that the machine alone makes.
 fn arms_of(study: &Study, open: &[(usize, usize)]) -> Vec<String> {
     let is_control = |arm: usize| study.arms[arm].role == ArmRole::SameAsBaseline;
     let goes_on = |place: usize| {
-        let asked = open
-            .iter()
-            .any(|(arm, against)| place == *arm || place == *against);
+        let asked = open.iter().any(|(arm, against)| place == *arm || place == *against);
         let mut arms = 0..study.arms.len();
         asked
             || is_control(place)
@@ -95,7 +92,8 @@ fn arms_of(study: &Study, open: &[(usize, usize)]) -> Vec<String> {
     arms.map(|place| study.arms[place].name.clone()).collect()
 }
 
-/// The chance that a look after so many blocks decides a comparison; `None`: the last one that is planned.
+/// Returns the chance that a look after so many blocks decides a comparison. `None` stands for the last look that is
+/// planned.
 fn chance(found: &Comparison, study: &Study, look: &LookRecord, blocks: Option<u32>) -> f64 {
     let (Some(at), estimate) = (&found.look, found.ratio.ln()) else {
         return 1.0;
@@ -103,9 +101,7 @@ fn chance(found: &Comparison, study: &Study, look: &LookRecord, blocks: Option<u
     if !estimate.is_finite() || !at.error.is_finite() {
         return 1.0;
     }
-    let then = blocks
-        .or(look.planned.last().copied())
-        .unwrap_or(look.blocks);
+    let then = blocks.or(look.planned.last().copied()).unwrap_or(look.blocks);
     let share = f64::from(look.blocks) / f64::from(then.max(look.blocks).max(1));
     let (confidence, level) = look.at_end;
     let critical = (critical_of(1.0 - confidence), critical_of(level));
@@ -113,14 +109,9 @@ fn chance(found: &Comparison, study: &Study, look: &LookRecord, blocks: Option<u
     chance_to_decide((estimate, at.error), share, band, critical)
 }
 
-/// After how many blocks a comparison is probably decided.
+/// Returns the number of blocks after which a comparison is probably decided.
 fn expected(found: Option<&Comparison>, study: &Study, look: &LookRecord) -> u32 {
-    let later = || {
-        look.planned
-            .iter()
-            .copied()
-            .filter(|end| *end > look.blocks)
-    };
+    let later = || look.planned.iter().copied().filter(|end| *end > look.blocks);
     let is_likely =
         |end: &u32| found.is_some_and(|found| chance(found, study, look, Some(*end)) >= LIKELY);
     let last = later().next_back();
@@ -132,8 +123,8 @@ fn decides(look: &LookRecord, [arm, against]: [&str; 2]) -> bool {
     decided.any(|one| one.arm == arm && one.against == against)
 }
 
-/// What the looks at a load come to: each comparison as it was at the look that decided it, the others as at the last
-/// look. `None` in a study of the usual kind. Between looks nothing is claimed.
+/// Combines the looks at a load: each comparison as it was at the look that decided it, the others as at the last look.
+/// `None` in a study without looks. Between looks nothing is claimed.
 pub(crate) fn compared(
     run: &Run,
     load: &LoadSpec,
@@ -151,10 +142,7 @@ pub(crate) fn compared(
     for look in before.iter().filter(|look| !look.decided.is_empty()) {
         let mut then = at(run, load, look, comparer.tests);
         given_up(&mut then, look);
-        let both = [
-            (&mut found.comparisons, then.comparisons),
-            (&mut found.pairs, then.pairs),
-        ];
+        let both = [(&mut found.comparisons, then.comparisons), (&mut found.pairs, then.pairs)];
         for (now, then) in both {
             let then = then.into_iter();
             for own in then.filter(|own| decides(look, [&own.arm, &own.against])) {
@@ -171,7 +159,7 @@ pub(crate) fn compared(
     Some(found)
 }
 
-/// Says of what a look has given up that it did.
+/// Appends to the reasons of comparisons that a look gave up that it did so.
 fn given_up(found: &mut Compared, look: &LookRecord) {
     let all = found.comparisons.iter_mut().chain(&mut found.pairs);
     for comparison in all.filter(|found| found.verdict == Verdict::Inconclusive) {
@@ -184,7 +172,7 @@ fn given_up(found: &mut Compared, look: &LookRecord) {
     }
 }
 
-/// Before the first look nothing is claimed, whatever was seen.
+/// Withdraws all verdicts: before the first look nothing is claimed.
 fn unclaimed(mut compared: Compared) -> Compared {
     let all = compared.comparisons.iter_mut().chain(&mut compared.pairs);
     for comparison in all.filter(|found| found.verdict != Verdict::Invalid) {
@@ -194,21 +182,19 @@ fn unclaimed(mut compared: Compared) -> Compared {
     compared
 }
 
-/// When it was known what the answer says; empty where there was one look, at the end.
+/// Returns a sentence about the block after which the answer was known; empty if that was the planned end.
 pub(crate) fn early(load: &LoadFindings) -> String {
-    let Some((last, most)) = load
-        .looks
-        .last()
-        .and_then(|last| Some((last, last.planned.last()?)))
+    let Some((last, most)) = load.looks.last().and_then(|last| Some((last, last.planned.last()?)))
     else {
         return String::new();
     };
-    match last.open.is_empty() && last.blocks < *most && !last.is_last {
-        true => format!(
+    if last.open.is_empty() && last.blocks < *most && !last.is_last {
+        format!(
             "This was decided after {} of at most {} blocks; the intervals allow for such an early end.",
             names::count(last.blocks.into()),
             names::count((*most).into())
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     }
 }

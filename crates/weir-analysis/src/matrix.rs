@@ -1,7 +1,7 @@
-//! Loads of a matrix together: what each arm comes to over all of them, and which of them stand out.
+//! Loads of a matrix as a whole: the effect of each arm over all of them, and the loads that stand out.
 //!
-//! Loads of one matrix are many, and one in twenty shows something by chance. So p is corrected over all of them, by
-//! Benjamini's and Hochberg's method, and what an arm does over all of them is a question of its own.
+//! Loads of one matrix are many, and one in twenty shows something by chance. So p is corrected over all of them by the
+//! method of Benjamini and Hochberg, and the effect of an arm over all of them is a question of its own.
 
 use std::collections::BTreeSet;
 
@@ -17,26 +17,31 @@ use crate::compare::Comparer;
 use crate::findings::{Comparison, LoadFindings, Verdict};
 use crate::ranking;
 
-/// Standard errors that the half-width of an interval of 95 % has at least.
+/// Half-width of a 95 % interval in standard errors, at least.
 const ERRORS: f64 = 1.96;
 
-/// Number of loads in the matrix that a load is a cell of; 1 for a load that stands alone.
+/// Returns the number of loads in the matrix that a load is a cell of; 1 for a load that stands alone.
 pub fn cells(study: &Study, load: &LoadSpec) -> usize {
     let Some(cell) = &load.cell else { return 1 };
-    let cells = study.loads.iter().filter_map(|load| load.cell.as_ref());
-    cells.filter(|other| other.matrix == cell.matrix).count()
+    study
+        .loads
+        .iter()
+        .filter_map(|load| load.cell.as_ref())
+        .filter(|other| other.matrix == cell.matrix)
+        .count()
 }
 
-/// Name of the matrix that a load is a cell of; `None` for a load that stands alone.
+/// Returns the name of the matrix that a load is a cell of; `None` for a load that stands alone.
 fn matrix_of<'s>(study: &'s Study, load: &str) -> Option<&'s str> {
     let spec = study.loads.iter().find(|spec| spec.name == load)?;
     spec.cell.as_ref().map(|cell| &*cell.matrix)
 }
 
-/// A continuous trial that several loads may share: session, and place and first block of the first of its loads.
+/// Key of a continuous trial that several loads may share: the session, and index and first block of the first of its
+/// loads.
 type TrialKey = (u32, usize, u32);
 
-/// Replicates of one arm under one load of a matrix, by the study's own metric.
+/// Replicates of one arm under one load of a matrix, by the objective's metric.
 pub(crate) struct CellSample {
     matrix: String,
     arm: usize,
@@ -46,21 +51,21 @@ pub(crate) struct CellSample {
     trials: Vec<TrialKey>,
 }
 
-/// What an arm comes to over all loads of a matrix.
+/// Effect of an arm over all loads of a matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PooledArm {
     /// Name of the matrix.
     pub(crate) matrix: String,
-    /// The arm.
+    /// Name of the arm.
     pub(crate) arm: String,
     /// Mean ratio to the arm that it is compared with, with its interval.
     pub(crate) ratio: f64,
     pub(crate) interval: (f64, f64),
-    /// By a p that is corrected for the other arms.
+    /// Verdict by a p that is corrected for the other arms.
     pub(crate) verdict: Outcome,
 }
 
-/// Replicates of each change under a load, if that is of a matrix with an end that was planned.
+/// Returns the replicates of each change under a load, if the load is part of a matrix and its end was planned.
 pub(crate) fn samples(
     run: &Run,
     load: &LoadSpec,
@@ -105,7 +110,7 @@ pub(crate) fn samples(
     samples
 }
 
-/// Keys of a load's continuous trials, in the order of the records.
+/// Returns the keys of a load's continuous trials, in the order of the records.
 fn trials(run: &Run, load: &LoadSpec) -> Vec<TrialKey> {
     let loads = &run.header.study.loads;
     run.parts_in(&load.name, Phase::counts)
@@ -171,21 +176,19 @@ impl CellSample {
     }
 }
 
-/// Corrects p over the loads of each matrix, for each metric, and takes back what is then not claimed any more. Looks have
-/// levels for all loads of a matrix as it is.
+/// Corrects p over the loads of each matrix, for each metric, and withdraws claims that no longer stand. Looks are left
+/// alone, because their levels already allow for all loads of a matrix.
 pub(crate) fn control(study: &Study, loads: &mut [LoadFindings]) {
     if study.until == Until::Decided {
         return;
     }
-    let names = loads.iter().filter_map(|load| matrix_of(study, &load.load));
-    let matrices: BTreeSet<&str> = names.collect();
+    let matrices: BTreeSet<&str> =
+        loads.iter().filter_map(|load| matrix_of(study, &load.load)).collect();
     let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
     let changes: BTreeSet<&str> = changes.map(|arm| &*arm.name).collect();
     for matrix in matrices {
-        let mut cells: Vec<&mut LoadFindings> = loads
-            .iter_mut()
-            .filter(|load| matrix_of(study, &load.load) == Some(matrix))
-            .collect();
+        let mut cells: Vec<&mut LoadFindings> =
+            loads.iter_mut().filter(|load| matrix_of(study, &load.load) == Some(matrix)).collect();
         let pairs = cells.iter_mut().flat_map(|cell| &mut cell.pairs);
         correct(study, pairs.collect());
         let (of_changes, of_same): (Vec<_>, Vec<_>) = cells
@@ -205,7 +208,7 @@ pub(crate) fn control(study: &Study, loads: &mut [LoadFindings]) {
     }
 }
 
-/// Gives comparisons the verdicts of the pairs that they are: a verdict is the same wherever it stands.
+/// Copies verdicts of pairs to the comparisons of the same arms, so that a verdict is the same in both places.
 fn copy_from_pairs(cell: &mut LoadFindings) {
     for comparison in &mut cell.comparisons {
         let pair = cell.pairs.iter().find(|pair| {
@@ -227,9 +230,7 @@ fn copy_from_pairs(cell: &mut LoadFindings) {
 /// Corrects the comparisons on each metric as one family.
 fn correct(study: &Study, comparisons: Vec<&mut Comparison>) {
     let valid = comparisons.into_iter();
-    let mut valid: Vec<_> = valid
-        .filter(|found| found.verdict != Verdict::Invalid)
-        .collect();
+    let mut valid: Vec<_> = valid.filter(|found| found.verdict != Verdict::Invalid).collect();
     valid.sort_by_key(|found| found.metric);
     for family in valid.chunk_by_mut(|a, b| a.metric == b.metric) {
         let p: Vec<f64> = family.iter().map(|found| found.p).collect();

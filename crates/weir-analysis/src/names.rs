@@ -1,9 +1,9 @@
-//! How arms and their proxies are named in sentences.
+//! Names of arms and their proxies in sentences.
 
 use weir_model::study::{Arm, ArmRole, Metric, ProxyKind, Study};
 
-/// An arm in running text: by its proxy's own spelling where it has the proxy's name, with its proxy
-/// behind it where the study has several and the name of the arm does not say which.
+/// Returns the name of an arm for running text. If it has its proxy's name, the proxy's own spelling is used. If the
+/// study has several proxies and the name does not show which, the proxy is appended.
 pub(crate) fn arm(study: &Study, name: &str) -> String {
     let Some(arm) = find(study, name) else {
         return name.to_owned();
@@ -14,9 +14,10 @@ pub(crate) fn arm(study: &Study, name: &str) -> String {
     }
     let says_which = name.to_lowercase().contains(kind.name());
     let is_one_of_many = study.proxy_kinds().len() > 1 && kind.is_started();
-    match is_one_of_many && !says_which && arm.role != ArmRole::Change {
-        true => format!("{name} ({})", kind.title()),
-        false => name.to_owned(),
+    if is_one_of_many && !says_which && arm.role != ArmRole::Change {
+        format!("{name} ({})", kind.title())
+    } else {
+        name.to_owned()
     }
 }
 
@@ -24,8 +25,8 @@ pub(crate) fn find<'a>(study: &'a Study, name: &str) -> Option<&'a Arm> {
     study.arms.iter().find(|arm| arm.name == name)
 }
 
-/// Whether two arms are different systems, so that one does not "make" the other carry more: another
-/// program, another executable of it, another address, or another configuration of the user's.
+/// Returns true if two arms are different systems, so that one does not "make" the other carry more: another program,
+/// another executable of it, another address, or another configuration of the user's.
 pub fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
     let system = |name| {
         let proxy = study.proxy_of(find(study, name)?);
@@ -35,14 +36,14 @@ pub fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
     system(a) != system(b)
 }
 
-/// Whether the arms that are compared with another than the baseline are steps, each of them compared
-/// with the one before it. Else each is compared with the one of its stratum.
+/// Returns true if the arms that are compared with another than the baseline are steps, each compared with the one
+/// before it. If false, each is compared with the one of its stratum.
 pub fn are_steps(study: &Study) -> bool {
     let mut arms = study.arms.iter().enumerate();
     arms.all(|(index, arm)| arm.against == 0 || index.checked_sub(1) == Some(arm.against))
 }
 
-/// Name of a metric in running text: `completed rate`.
+/// Returns the name of a metric in running text: `completed rate`.
 pub fn metric_words(metric: Metric) -> &'static str {
     match metric {
         Metric::Rate => "completed rate",
@@ -53,7 +54,7 @@ pub fn metric_words(metric: Metric) -> &'static str {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins names: `a`, `a and b`, `a, b and c`.
 pub fn listed(names: &[String]) -> String {
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -61,18 +62,17 @@ pub fn listed(names: &[String]) -> String {
     }
 }
 
-/// The same text with a capital letter, but for names of settings, of proxies and of the study's arms,
-/// which have one spelling.
+/// Capitalises the first letter, except in names of settings, of proxies and of the study's arms, which have only one
+/// spelling.
 pub fn capitalized(study: &Study, text: &str) -> String {
     let first = text.split_whitespace().next().unwrap_or_default();
     let word = first.trim_end_matches([',', ';', ':']);
-    let titles = ProxyKind::ALL.iter().filter(|kind| kind.is_started());
-    let mut titles = titles.map(|kind| kind.title());
-    let is_named = |arm: &Arm| {
+    let mut titles =
+        ProxyKind::ALL.iter().filter(|kind| kind.is_started()).map(|kind| kind.title());
+    let is_arm = study.arms.iter().any(|arm| {
         let rest = text.strip_prefix(&*arm.name);
         rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
-    };
-    let is_arm = study.arms.iter().any(is_named);
+    });
     if is_arm || titles.any(|title| title == word) || first.contains(['_', '=', '-']) {
         return text.to_owned();
     }
@@ -83,7 +83,7 @@ pub fn capitalized(study: &Study, text: &str) -> String {
     }
 }
 
-/// Requests per second: `4,310`, `84.2`.
+/// Formats requests per second: `4,310`, `84.2`.
 pub(crate) fn rate(value: f64) -> String {
     if value < 99.95 {
         return format!("{value:.1}").trim_end_matches(".0").to_owned();
@@ -91,12 +91,12 @@ pub(crate) fn rate(value: f64) -> String {
     grouped(&format!("{value:.0}"))
 }
 
-/// A number of things: `12,310`.
+/// Formats a count: `12,310`.
 pub(crate) fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
-/// Milliseconds with three significant digits or so: `30`, `2.1`, `0.094`.
+/// Formats milliseconds with about three significant digits: `30`, `2.1`, `0.094`.
 pub(crate) fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
     let text = match ms {
@@ -108,7 +108,7 @@ pub(crate) fn ms(ns: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A time given in nanoseconds, with three digits or so: `58 µs`, `2.34 ms`, `1,134 ms`.
+/// Formats a time given in nanoseconds with about three digits: `58 µs`, `2.34 ms`, `1,134 ms`.
 pub(crate) fn time(ns: f64) -> String {
     match ns.max(0.0) {
         ns if ns < 1e6 => format!("{:.0} µs", ns / 1e3),
@@ -128,11 +128,10 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// Ends of an interval of ratios: `1.02 to 1.05`, `0.98 to ∞`.
+/// Formats an interval of ratios: `1.02 to 1.05`, `0.98 to ∞`.
 pub(crate) fn interval((low, high): (f64, f64)) -> String {
-    let end = |end: f64| match end.is_infinite() {
-        true => "∞".to_owned(),
-        false => format!("{end:.2}"),
+    let end = |end: f64| {
+        if end.is_infinite() { "∞".to_owned() } else { format!("{end:.2}") }
     };
     format!("{} to {}", end(low), end(high))
 }

@@ -1,28 +1,27 @@
-//! What an arm came to: its rates, its costs, and what it did wrong, which is an outcome and no reason to leave a
-//! trial out.
+//! Outcomes of an arm: its rates, its costs, and its errors. Errors are an outcome and no reason to leave a trial out.
 
 use weir_model::load::ErrorKind;
 use weir_model::record::{SliceRecord, TrialRecord};
 use weir_model::study::{LoadSpec, ProxyRole, Study};
 
-/// Requests without a right answer that are worth a comparison of rates, as a share: what published
-/// capacity goals still allow.
+/// Share of requests without a right answer from which on rates are worth a comparison; published capacity goals allow
+/// that much.
 pub(crate) const UNANSWERED: f64 = 0.001;
-/// What a trial came to beside its times.
+/// Numbers of answered and failed requests of a trial.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Answers {
-    /// Complete responses.
+    /// Number of complete responses.
     pub(crate) complete: u64,
-    /// Of these, those that are not what they should be.
+    /// Number of complete responses that are not as they should be.
     pub(crate) wrong: u64,
-    /// Requests that failed without a response, timeouts not among them.
+    /// Number of requests that failed without a response, without timeouts.
     pub(crate) failed: u64,
-    /// Requests that never ended, timeouts among them.
+    /// Number of requests that never ended, timeouts included.
     pub(crate) never: u64,
 }
 
 impl Answers {
-    /// Of some trials together, whole slices.
+    /// Counts the answers of several trials together, over whole slices.
     pub(crate) fn of<'a>(
         trials: impl IntoIterator<Item = &'a TrialRecord>,
         study: &Study,
@@ -30,8 +29,12 @@ impl Answers {
         let mut all = Answers::default();
         for trial in trials {
             let count = |is_such: fn(&ErrorKind) -> bool| -> u64 {
-                let such = trial.errors.iter().filter(|error| is_such(&error.kind));
-                such.map(|error| error.count).sum()
+                trial
+                    .errors
+                    .iter()
+                    .filter(|error| is_such(&error.kind))
+                    .map(|error| error.count)
+                    .sum()
             };
             let answered = count(|kind| kind.is_answered());
             all.complete += sum([trial], |slice| slice.completed_whole) as u64;
@@ -43,25 +46,25 @@ impl Answers {
         all
     }
 
-    /// Requests that were not answered as they should be.
+    /// Returns the number of requests that were not answered as they should be.
     pub(crate) fn bad(&self) -> u64 {
         self.wrong + self.failed + self.never
     }
 
-    /// These as a share of all.
+    /// Returns the share of requests that were not answered as they should be.
     pub(crate) fn bad_share(&self) -> f64 {
         let all = self.complete + self.failed + self.never;
         self.bad() as f64 / all.max(1) as f64
     }
 
-    /// Share of the complete responses that are what they should be; 1 without any.
+    /// Returns the share of complete responses that are as they should be; 1 if there are none.
     pub(crate) fn good_share(&self) -> f64 {
         1.0 - self.wrong as f64 / self.complete.max(1) as f64
     }
 }
 
-/// Responses whose status nobody asked for: outside 1xx to 3xx and not of the class that the study has the
-/// origin answer with.
+/// Counts responses with an unexpected status: outside 1xx to 3xx and not of the class that the study has the origin
+/// answer with.
 fn unexpected_count(trial: &TrialRecord, study: &Study) -> u64 {
     let load = study.loads.iter().find(|load| load.name == trial.load);
     // Where the load says which it expects, others are among the errors.
@@ -72,23 +75,26 @@ fn unexpected_count(trial: &TrialRecord, study: &Study) -> u64 {
         ProxyRole::ReverseProxy => usize::from(study.origin.status / 100),
         ProxyRole::StaticFiles { .. } => 2,
     };
-    let classes = trial.status_classes.iter().enumerate();
-    let unexpected = classes.filter(|(class, _)| !(1..=3).contains(class) && *class != expected);
-    unexpected.map(|(_, count)| count).sum()
+    trial
+        .status_classes
+        .iter()
+        .enumerate()
+        .filter(|(class, _)| !(1..=3).contains(class) && *class != expected)
+        .map(|(_, count)| count)
+        .sum()
 }
 
-/// Sum of a field over all slices of some trials.
+/// Sums a field over all slices of several trials.
 pub(crate) fn sum<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord>,
     field: fn(&SliceRecord) -> u64,
 ) -> f64 {
-    let slices = trials.into_iter().flat_map(|trial| &trial.slices);
-    slices.map(field).sum::<u64>() as f64
+    trials.into_iter().flat_map(|trial| &trial.slices).map(field).sum::<u64>() as f64
 }
 
-/// Right answers per second of measured time, in a closed loop counted by shares of their service times; not a
-/// number without time. What a response is worth is known
-/// of whole slices alone, and taken to be the same in their measured parts.
+/// Returns the right answers per second of measured time, in a closed loop counted by shares of their service times;
+/// NaN without measured time. The share of right answers is known only for whole slices, and taken to be the same in
+/// their measured parts.
 pub(crate) fn rate<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
     study: &Study,
@@ -103,9 +109,9 @@ pub(crate) fn rate<'a>(
     good * completed * 1e9 / sum(trials, |slice| slice.measured_ns)
 }
 
-/// Bytes received per second of measured time: the rate, each response at the mean size of
-/// all. Bytes are counted over whole slices, in which large responses that began in one arm's slice
-/// still arrive after its end; by themselves they would be too many for its time.
+/// Returns the bytes received per second of measured time: the rate multiplied by the mean size of all responses. Bytes
+/// are counted over whole slices, in which large responses that began in one arm's slice still arrive after its end, so
+/// the count itself would be too large for the measured time.
 pub(crate) fn received_per_second<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
     study: &Study,
@@ -114,7 +120,7 @@ pub(crate) fn received_per_second<'a>(
     rate(trials.clone(), study) * bytes / sum(trials, |slice| slice.completed_whole)
 }
 
-/// CPU time of the proxy per right answer in nanoseconds; infinite without any.
+/// Returns the CPU time of the proxy per right answer in nanoseconds; infinite if there are none.
 pub(crate) fn cpu_per_request<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord> + Clone,
     study: &Study,
@@ -131,7 +137,7 @@ mod tests {
     use super::*;
     use crate::tests::fixture::{header, slice, three_arms, trial};
 
-    /// Of 2,000 requests that ended, each is counted once, whatever was wrong with it.
+    /// Each of 2,000 requests that ended is counted once, even if several things are wrong with it.
     #[test]
     fn a_request_that_failed_is_one_request() {
         use ErrorKind::{Connect, Timeout, Unexpected, Unsolicited};
@@ -141,11 +147,7 @@ mod tests {
             (&[], 0, [2000, 0, 0, 0]),
             (&[(Unexpected, 2000)], 0, [2000, 2000, 0, 0]),
             (&[(Unsolicited, 2000)], 0, [2000, 2000, 0, 0]),
-            (
-                &[(Unexpected, 2000), (Unsolicited, 2000)],
-                0,
-                [2000, 2000, 0, 0],
-            ),
+            (&[(Unexpected, 2000), (Unsolicited, 2000)], 0, [2000, 2000, 0, 0]),
             (&[(Connect, 5)], 0, [2000, 0, 5, 0]),
             (&[(Timeout, 5)], 5, [2000, 0, 0, 5]),
         ];
@@ -160,16 +162,8 @@ mod tests {
                 count: *count,
             });
             trial.errors = each.collect();
-            trial.censored = Censored {
-                in_flight,
-                ..Censored::default()
-            };
-            let Answers {
-                complete,
-                wrong,
-                failed,
-                never,
-            } = Answers::of([&trial], &study);
+            trial.censored = Censored { in_flight, ..Censored::default() };
+            let Answers { complete, wrong, failed, never } = Answers::of([&trial], &study);
             assert_eq!([complete, wrong, failed, never], expected, "{errors:?}");
         }
     }

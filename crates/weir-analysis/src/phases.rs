@@ -1,9 +1,9 @@
-//! Arms that become others while they are measured, and what a measurement was too short to see.
+//! Detection of arms that change while they are measured, and of effects that a measurement was too short to show.
 //!
-//! A run's figures are of one arm each, so an arm has to be one. A change is looked for in the CPU time per
-//! request and in the rate of each arm, against the median of the other arms in the same block: what happens to
-//! the machine happens to all. It is a finding and no reason to leave blocks out, because it is what the users of
-//! such an arm will see.
+//! A run's figures are of one arm each, so an arm must stay the same. Changes are searched in the CPU time per request
+//! and in the rate of each arm, against the median of the other arms in the same block: what affects the machine
+//! affects all arms. A change is a finding and no reason to leave blocks out, because users of such an arm will meet it
+//! too.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -20,28 +20,27 @@ use crate::findings::PhaseChange;
 use crate::names;
 use crate::outcomes::sum;
 
-/// Chance of calling an arm another one that is not. Small: every arm is tried with two metrics.
+/// Probability of a false alarm per arm and metric. Small, because every arm is tested with two metrics.
 const LEVEL: f64 = 0.001;
-/// Smallest change that is one, as a share of what was before.
+/// Smallest change that counts, as a share of the level before.
 const SMALLEST: f64 = 0.10;
-/// And in standard deviations of the blocks' log ratios within a phase.
+/// Smallest change that counts, in standard deviations of the blocks' log ratios within a phase.
 const BEYOND_NOISE: f64 = 2.0;
-/// Blocks of a phase at least.
+/// Minimum number of blocks in a phase.
 const SHORTEST: usize = 4;
-/// Connections in TIME_WAIT from which on they are worth a word.
+/// Number of connections in TIME_WAIT from which on they are mentioned.
 const MANY: u64 = 1_000;
-/// How long ports of ended connections are kept: TCP_TIMEWAIT_LEN of Linux, not to be changed.
+/// Seconds for which ports of ended connections are kept: TCP_TIMEWAIT_LEN of Linux, a constant.
 const TIME_WAIT_S: f64 = 60.0;
 
-/// The changes of all arms under a load, in order of time.
+/// Finds the changes of all arms under a load, in order of time.
 pub(crate) fn changes(run: &Run, comparer: &mut Comparer<'_>) -> Vec<PhaseChange> {
     let data = comparer.data;
     let clock = Clock::of(data);
     let mut found: Vec<PhaseChange> = Vec::new();
     for arm in 0..data.study.arms.len() {
-        let blocks: Vec<usize> = (0..data.blocks.len())
-            .filter(|block| data.usable(*block, arm).is_some())
-            .collect();
+        let blocks: Vec<usize> =
+            (0..data.blocks.len()).filter(|block| data.usable(*block, arm).is_some()).collect();
         // One change has one place: the CPU time is the finer measure of it.
         let metrics = [Metric::CpuPerRequest, Metric::Rate];
         let of_metric = metrics.into_iter().find_map(|metric| {
@@ -63,7 +62,7 @@ pub(crate) fn changes(run: &Run, comparer: &mut Comparer<'_>) -> Vec<PhaseChange
     found
 }
 
-/// Where an arm changes, in blocks of `blocks`, and p.
+/// Finds the changes of an arm: index in `blocks`, and p.
 fn of_arm(
     comparer: &Comparer<'_>,
     arm: usize,
@@ -77,25 +76,19 @@ fn of_arm(
     let value = |arm: usize, block: usize| comparer.values.value(metric, arm, &[block]).ln();
     let own: Vec<f64> = blocks.iter().map(|block| value(arm, *block)).collect();
     let others = |block: usize| {
-        let arms = (0..data.study.arms.len()).filter(|other| *other != arm);
-        let there = arms.filter(|other| data.usable(block, *other).is_some());
+        let there = (0..data.study.arms.len())
+            .filter(|other| *other != arm)
+            .filter(|other| data.usable(block, *other).is_some());
         median(there.map(|other| value(other, block)).collect())
     };
-    let against: Vec<f64> = blocks
-        .iter()
-        .zip(&own)
-        .map(|(block, own)| own - others(*block).unwrap_or(0.0))
-        .collect();
+    let against: Vec<f64> =
+        blocks.iter().zip(&own).map(|(block, own)| own - others(*block).unwrap_or(0.0)).collect();
     let mut found = Vec::new();
     if own.iter().chain(&against).all(|value| value.is_finite()) {
         split(&own, &against, 0..own.len(), &mut found);
         found.extend(passing(&against));
     }
-    found.sort_by(|a, b| {
-        (a.0, a.1)
-            .partial_cmp(&(b.0, b.1))
-            .unwrap_or(Ordering::Equal)
-    });
+    found.sort_by(|a, b| (a.0, a.1).partial_cmp(&(b.0, b.1)).unwrap_or(Ordering::Equal));
     // Cuts closer than a phase can be are one change, the surer one.
     found.dedup_by(|later, kept| {
         let same = later.0 - kept.0 < SHORTEST;
@@ -116,7 +109,7 @@ fn of_arm(
     found
 }
 
-/// Finds the clearest change of a range, then those on both sides of it.
+/// Finds the clearest change in a range, then those on both sides of it.
 fn split(own: &[f64], against: &[f64], range: Range<usize>, found: &mut Vec<(usize, f64)>) {
     let Some((place, p)) = change_point(&against[range.clone()]) else {
         return;
@@ -132,18 +125,18 @@ fn split(own: &[f64], against: &[f64], range: Range<usize>, found: &mut Vec<(usi
     split(own, against, after, found);
 }
 
-/// The edges of stretches on another level that pass again.
+/// Returns the edges of temporary stretches on another level.
 fn passing(against: &[f64]) -> Vec<(usize, f64)> {
     let limit = (BEYOND_NOISE * qn(against).unwrap_or(0.0)).max(SMALLEST.ln_1p());
-    let stretches = excursions(against, limit, SHORTEST).into_iter();
-    let sure = stretches.filter(|(_, p)| *p <= LEVEL);
-    let edges = sure.flat_map(|(stretch, p)| [(stretch.start, p), (stretch.end, p)]);
-    edges
+    excursions(against, limit, SHORTEST)
+        .into_iter()
+        .filter(|(_, p)| *p <= LEVEL)
+        .flat_map(|(stretch, p)| [(stretch.start, p), (stretch.end, p)])
         .filter(|(place, _)| (1..against.len()).contains(place))
         .collect()
 }
 
-/// Whether an arm is on another level in the second of two phases.
+/// Returns true if an arm is on another level in the second of two phases.
 fn is_step(own: &[f64], against: &[f64], [before, after]: [Range<usize>; 2]) -> bool {
     if before.len() < SHORTEST || after.len() < SHORTEST {
         return false;
@@ -165,10 +158,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     let middle = values.len() / 2;
     match values.len() % 2 {
         1 => Some(values[middle]),
-        _ => Some(f64::midpoint(
-            *values.get(middle.checked_sub(1)?)?,
-            values[middle],
-        )),
+        _ => Some(f64::midpoint(*values.get(middle.checked_sub(1)?)?, values[middle])),
     }
 }
 
@@ -182,9 +172,7 @@ fn describe(
     let data = comparer.data;
     let spec = &data.study.arms[arm];
     let [before, after] = phases.map(|blocks| {
-        let each = blocks
-            .iter()
-            .map(|block| comparer.values.value(metric, arm, &[*block]));
+        let each = blocks.iter().map(|block| comparer.values.value(metric, arm, &[*block]));
         median(each.collect()).unwrap_or(f64::NAN)
     });
     let ratios = phases.map(|blocks| match arm {
@@ -196,9 +184,7 @@ fn describe(
         arm: spec.name.clone(),
         metric,
         block: first as u32,
-        at_s: data
-            .usable(first, arm)
-            .map_or(0.0, |trial| clock.seconds(trial)),
+        at_s: data.usable(first, arm).map_or(0.0, |trial| clock.seconds(trial)),
         before,
         after,
         p,
@@ -207,42 +193,29 @@ fn describe(
     }
 }
 
-/// The ratio of two arms over some blocks.
+/// Returns the ratio of two arms over some blocks, with its interval; `None` if there are too few blocks for the
+/// confidence.
 fn ratio(
     comparer: &mut Comparer<'_>,
     metric: Metric,
     (arm, against): (usize, usize),
     blocks: &[usize],
 ) -> Option<(f64, (f64, f64))> {
-    let Comparer {
-        data,
-        values,
-        tests,
-        ..
-    } = comparer;
-    let both = blocks
-        .iter()
-        .filter(|block| data.usable(**block, against).is_some());
-    let each = both.map(|block| {
+    let Comparer { data, values, tests, .. } = comparer;
+    let each = blocks.iter().filter(|block| data.usable(**block, against).is_some()).map(|block| {
         let of = |arm| values.value(metric, arm, &[*block]);
         (of(arm) / of(against)).ln()
     });
     let ratios: Vec<f64> = each.filter(|ratio| ratio.is_finite()).collect();
     let interval = tests.interval(&ratios, data.study.objective.confidence)?;
     let enough = interval.confidence >= data.study.objective.confidence;
-    enough.then_some((
-        hodges_lehmann(&ratios)?.exp(),
-        (interval.low.exp(), interval.high.exp()),
-    ))
+    enough.then_some((hodges_lehmann(&ratios)?.exp(), (interval.low.exp(), interval.high.exp())))
 }
 
-/// What else was different before and after.
+/// Describes other differences before and after a change.
 fn evidence(run: &Run, data: &LoadData<'_>, arm: usize, phases: [&[usize]; 2]) -> String {
     let trials = |blocks: &[usize]| -> Vec<&TrialRecord> {
-        blocks
-            .iter()
-            .filter_map(|block| data.usable(*block, arm))
-            .collect()
+        blocks.iter().filter_map(|block| data.usable(*block, arm)).collect()
     };
     let [before, after] = phases.map(trials);
     let mut said = Vec::new();
@@ -265,39 +238,38 @@ fn evidence(run: &Run, data: &LoadData<'_>, arm: usize, phases: [&[usize]; 2]) -
         };
         let (then, now) = (per_request(&before), per_request(&after));
         if (then - now).abs() > 0.1 * then.max(now).max(0.01) {
-            said.push(format!(
-                "{name} were {now:.2} for each request, {then:.2} before"
-            ));
+            said.push(format!("{name} were {now:.2} for each request, {then:.2} before"));
         }
     };
-    compare("connections to the origin server", |slice| {
-        slice.origin_connects
-    });
-    compare("connections of the generator's opened again", |slice| {
-        slice.reconnects
-    });
+    compare("connections to the origin server", |slice| slice.origin_connects);
+    compare("connections of the generator's opened again", |slice| slice.reconnects);
     said.join("; ")
 }
 
 fn typical_time_wait(trials: &[&TrialRecord]) -> Option<u64> {
-    let slices = trials.iter().flat_map(|trial| &trial.slices);
-    let counts = slices.filter_map(most).map(|count| count as f64);
+    let counts =
+        trials.iter().flat_map(|trial| &trial.slices).filter_map(most).map(|count| count as f64);
     median(counts.collect()).map(|count| count as u64)
 }
 
-/// Connections in TIME_WAIT at either edge of a slice.
+/// Returns the larger number of connections in TIME_WAIT at the edges of a slice.
 fn most(slice: &SliceRecord) -> Option<u64> {
-    let edges = [slice.sockets, slice.sockets_after].into_iter().flatten();
-    edges.map(|SocketCounts { time_wait, .. }| time_wait).max()
+    [slice.sockets, slice.sockets_after]
+        .into_iter()
+        .flatten()
+        .map(|SocketCounts { time_wait, .. }| time_wait)
+        .max()
 }
 
-/// "; it has 28,232 local ports, …": what the arm's namespace had for its own connections.
+/// Returns "; it has 28,232 local ports, …": the number of ports that the arm's namespace had for its own connections.
 fn ports(run: &Run, arm: &str) -> String {
-    let proxies = run.records.iter().filter_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
-        _ => None,
-    });
-    let range = proxies
+    let range = run
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
+            _ => None,
+        })
         .filter_map(|proxy| proxy.effective.get("net.ipv4.ip_local_port_range"))
         .next_back();
     let count = range.and_then(|range| {
@@ -314,12 +286,12 @@ fn ports(run: &Run, arm: &str) -> String {
     })
 }
 
-/// What a longer measurement would have seen: TIME_WAIT that had not yet begun to end.
+/// Returns a sentence about an effect that only a longer measurement shows: TIME_WAIT connections had not yet begun to
+/// expire.
 pub(crate) fn fresh(data: &LoadData<'_>) -> String {
     let seconds = span(data);
     let arms = (0..data.study.arms.len()).filter_map(|arm| {
-        let slices = data.usable_of(arm).flat_map(|trial| &trial.slices);
-        let most = slices.filter_map(most).max()?;
+        let most = data.usable_of(arm).flat_map(|trial| &trial.slices).filter_map(most).max()?;
         (most >= MANY).then_some((most, arm))
     });
     let Some((most, arm)) = arms.max().filter(|_| seconds < TIME_WAIT_S) else {
@@ -333,7 +305,7 @@ pub(crate) fn fresh(data: &LoadData<'_>) -> String {
     )
 }
 
-/// From the first slice to the last, seconds.
+/// Returns the time from the first slice to the last, seconds.
 fn span(data: &LoadData<'_>) -> f64 {
     let judged = data.blocks.iter().flatten().flatten();
     let slices = judged.flat_map(|judged| &judged.trial.slices);

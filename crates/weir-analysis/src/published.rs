@@ -1,5 +1,4 @@
-//! Verdicts on what others published: figures of each arm here, response times in [`times`], gains in
-//! [`gains`].
+//! Verdicts on published figures: figures of each arm here, response times in [`times`], gains in [`gains`].
 
 mod gains;
 mod times;
@@ -13,7 +12,7 @@ use crate::findings::{
     PublishedFindings, PublishedVerdict, Verdict,
 };
 
-/// Everything that was published beside what was found; `None` when nothing was.
+/// Compares everything that was published with the findings; `None` if nothing was published.
 pub(crate) fn published(study: &Study, findings: &Findings) -> Option<PublishedFindings> {
     let judge = Judge {
         study,
@@ -28,7 +27,7 @@ pub(crate) fn published(study: &Study, findings: &Findings) -> Option<PublishedF
     })
 }
 
-/// What published figures are judged by.
+/// Judge of published figures.
 struct Judge<'a> {
     study: &'a Study,
     published: &'a Published,
@@ -36,16 +35,16 @@ struct Judge<'a> {
     inert: &'a [InertArm],
 }
 
-/// What a published ratio is of. Intervals of response times are wide: one that holds 1 may still rule
-/// out the published size, which is then what can be said. Those of rates are narrow, and one that
-/// holds 1 and reaches beyond the band says that there is too little data.
+/// Kind of a published ratio. Intervals of response times are wide: one that contains 1 may still rule out the
+/// published size, and that is then the verdict. Intervals of rates are narrow, and one that contains 1 and reaches
+/// beyond the band means that there is too little data.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Figure,
     Time,
 }
 
-/// A published ratio; from lowest to highest where a range was published.
+/// Lowest and highest published ratio; equal unless a range was published.
 type Ratios = (f64, f64);
 
 impl<'a> Judge<'a> {
@@ -66,15 +65,14 @@ impl<'a> Judge<'a> {
             let wanted = study.objective.metric;
             let gives = |load: &&LoadFindings| load.metrics.contains(&wanted);
             let any = |load: &&LoadFindings| !load.metrics.is_empty();
-            let measured = self.loads.iter().find(gives);
-            let measured = measured.or_else(|| self.loads.iter().find(any));
+            let measured = self.loads.iter().find(gives).or_else(|| self.loads.iter().find(any));
             all.push(self.under(&published.figures, measured));
         }
         all
     }
 
-    /// The figure published for an arm that is alone beside its figures under each load: there is no
-    /// ratio, but for both there is a limit.
+    /// Compares the figure published for a single arm with its figures under each load; there is no ratio, but both
+    /// have a limit.
     fn beside_limits(&self) -> Option<FiguresFindings> {
         let [alone] = &self.study.arms[..] else {
             return None;
@@ -87,10 +85,7 @@ impl<'a> Judge<'a> {
                 against: None,
                 figure,
                 ratio: None,
-                measured: Some(Measured {
-                    value: limit.value_ns,
-                    interval: limit.interval_ns,
-                }),
+                measured: Some(Measured { value: limit.value_ns, interval: limit.interval_ns }),
                 verdict: None,
                 because: String::new(),
             })
@@ -103,7 +98,7 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Published figures beside what was measured under a load, if anything was.
+    /// Compares published figures with the measurements under a load, if there are any.
     fn under(
         &self,
         figures: &BTreeMap<String, f64>,
@@ -123,9 +118,7 @@ impl<'a> Judge<'a> {
             .map(|name| (&**name, baseline))
             .collect();
         elsewhere.sort_by_key(|(name, _)| (name.len(), *name));
-        let rows = here
-            .chain(elsewhere)
-            .filter_map(|pair| self.row(figures, measured, pair));
+        let rows = here.chain(elsewhere).filter_map(|pair| self.row(figures, measured, pair));
         FiguresFindings {
             load: measured.map(|(load, _)| load.load.clone()),
             metric: measured.map(|(_, metric)| metric),
@@ -144,8 +137,8 @@ impl<'a> Judge<'a> {
         let base = against.and_then(|against| figures.get(against));
         let ratio = base.map(|base| figure / base);
         let ours = measured.and_then(|(load, metric)| compared(load, arm, Some(metric)));
-        let judged = ratio.map(|ratio| self.verdict(Kind::Figure, arm, (ratio, ratio), ours));
-        let (verdict, because) = judged.unzip();
+        let (verdict, because) =
+            ratio.map(|ratio| self.verdict(Kind::Figure, arm, (ratio, ratio), ours)).unzip();
         Some(FigureFindings {
             arm: arm.to_owned(),
             against: against.map(str::to_owned),
@@ -157,15 +150,15 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// The objective's metric where a load gives it, else the first that it gives.
+    /// Returns the objective's metric if a load gives it, else the first metric that it gives.
     fn metric_of(&self, load: &LoadFindings) -> Option<Metric> {
         let wanted = self.study.objective.metric;
         let given = load.metrics.contains(&wanted).then_some(wanted);
         given.or_else(|| load.metrics.first().copied())
     }
 
-    /// The verdict on the published effect of `arm`. A level that is not in force, and advice that is
-    /// known to be dated, decide more than figures do.
+    /// Returns the verdict on the published effect of `arm`. A level that is not in force, and advice that is known to
+    /// be dated, outweigh the figures.
     fn verdict(
         &self,
         kind: Kind,
@@ -187,7 +180,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The comparison of `arm` on `metric` under a load.
+/// Returns the comparison of `arm` on `metric` under a load.
 fn compared<'a>(
     load: &'a LoadFindings,
     arm: &str,
@@ -198,14 +191,11 @@ fn compared<'a>(
 }
 
 fn as_measured(ours: &Comparison) -> Measured {
-    Measured {
-        value: ours.ratio,
-        interval: ours.interval,
-    }
+    Measured { value: ours.ratio, interval: ours.interval }
 }
 
-/// Sets a published ratio beside a measured one. Published ratios are of the metric's own direction;
-/// whether that is good or bad does not matter for whether it is confirmed.
+/// Compares a published ratio with a measured one. Published ratios have the metric's own direction; for the verdict it
+/// does not matter if that is good or bad.
 fn compare(
     kind: Kind,
     theirs: Ratios,

@@ -1,9 +1,8 @@
 //! Arms in order, as far as their pairs can tell them apart.
 //!
-//! An arm's place comes from the mean of its log ratios to all others. Going down the order, an arm
-//! joins the group before it when no pair with a member of that group is better or worse; else it
-//! begins the next. "Cannot be told apart" is not transitive, so pairs over the border of two groups
-//! may be undecided too: they are named.
+//! An arm's position comes from the mean of its log ratios to all others. Going down the order, an arm joins the group
+//! before it if no pair with a member of that group is better or worse; else it begins the next. "Cannot be told apart"
+//! is not transitive, so pairs across the border of two groups may be undecided too: these are named.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +11,11 @@ use weir_model::study::{ArmRole, Metric, Study};
 use crate::findings::{Comparison, Ranking, Verdict};
 use crate::names;
 
-/// More undecided pairs of different groups than this are counted rather than listed.
+/// Maximum number of undecided pairs of different groups that are listed; more are counted.
 const OVERLAPS_LISTED: usize = 3;
 
-/// A ranking for each metric; none where the study does not compare pairs. Under `idle` loads nobody was busy, so that
-/// rates say how fast arms answer and not what they carry.
+/// Returns a ranking for each metric; none if the study does not compare pairs. Under `idle` loads nobody was busy, so
+/// rates show how fast arms answer and not what they can carry.
 pub(crate) fn rankings(
     study: &Study,
     metrics: &[Metric],
@@ -26,15 +25,13 @@ pub(crate) fn rankings(
     if pairs.is_empty() {
         return Vec::new();
     }
-    let each = metrics.iter();
-    each.map(|metric| {
-        let of = Pairs {
-            idle,
-            ..Pairs::of(study, *metric, pairs)
-        };
-        of.ranking()
-    })
-    .collect()
+    metrics
+        .iter()
+        .map(|metric| {
+            let of = Pairs { idle, ..Pairs::of(study, *metric, pairs) };
+            of.ranking()
+        })
+        .collect()
 }
 
 /// The pairs of one metric, each in both directions.
@@ -47,15 +44,15 @@ struct Pairs<'a> {
 
 impl<'a> Pairs<'a> {
     fn of(study: &'a Study, metric: Metric, pairs: &[Comparison]) -> Pairs<'a> {
-        let own = pairs.iter().filter(|pair| pair.metric == metric);
-        let both = own.flat_map(|pair| [pair.clone(), pair.mirrored()]);
+        let both = pairs
+            .iter()
+            .filter(|pair| pair.metric == metric)
+            .flat_map(|pair| [pair.clone(), pair.mirrored()]);
         Pairs {
             study,
             metric,
             idle: false,
-            by_arms: both
-                .map(|pair| ((pair.arm.clone(), pair.against.clone()), pair))
-                .collect(),
+            by_arms: both.map(|pair| ((pair.arm.clone(), pair.against.clone()), pair)).collect(),
         }
     }
 
@@ -69,23 +66,19 @@ impl<'a> Pairs<'a> {
         let groups = self.groups(&ranked);
         let overlaps = self.overlaps(&groups);
         let words = self.words(&groups, &overlaps, &unranked);
-        Ranking {
-            metric: self.metric,
-            groups,
-            overlaps,
-            unranked,
-            words,
-        }
+        Ranking { metric: self.metric, groups, overlaps, unranked, words }
     }
 
-    /// All arms from the best to the worst, and those without a valid pair.
+    /// Returns all arms with a valid pair, from the best to the worst, and those without.
     fn ordered(&self) -> (Vec<String>, Vec<String>) {
-        let arms = self.study.arms.iter();
-        let arms = arms.filter(|arm| arm.role != ArmRole::SameAsBaseline);
+        let arms = self.study.arms.iter().filter(|arm| arm.role != ArmRole::SameAsBaseline);
         let arms: Vec<&String> = arms.map(|arm| &arm.name).collect();
         let score = |arm: &str| {
-            let others = arms.iter().filter_map(|other| self.get(arm, other));
-            let logs: Vec<f64> = others.map(|pair| pair.ratio.ln()).collect();
+            let logs: Vec<f64> = arms
+                .iter()
+                .filter_map(|other| self.get(arm, other))
+                .map(|pair| pair.ratio.ln())
+                .collect();
             (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / (logs.len() + 1) as f64)
         };
         let mut ranked: Vec<(f64, String)> = Vec::new();
@@ -96,11 +89,7 @@ impl<'a> Pairs<'a> {
                 None => unranked.push((*arm).clone()),
             }
         }
-        let sign = if self.metric.higher_is_better() {
-            -1.0
-        } else {
-            1.0
-        };
+        let sign = if self.metric.higher_is_better() { -1.0 } else { 1.0 };
         ranked.sort_by(|(a, _), (b, _)| (a * sign).total_cmp(&(b * sign)));
         (ranked.into_iter().map(|(_, arm)| arm).collect(), unranked)
     }
@@ -126,16 +115,18 @@ impl<'a> Pairs<'a> {
         let mut overlaps = Vec::new();
         for (place, group) in groups.iter().enumerate() {
             for better in group {
-                let later = groups[place + 1..].iter().flatten();
-                let undecided = later.filter(|arm| self.is_undecided(better, arm));
+                let undecided = groups[place + 1..]
+                    .iter()
+                    .flatten()
+                    .filter(|arm| self.is_undecided(better, arm));
                 overlaps.extend(undecided.map(|arm| (better.clone(), arm.clone())));
             }
         }
         overlaps
     }
 
-    /// "HAProxy and nginx carry most and cannot be told apart; Envoy carries 0.61 times as much as
-    /// HAProxy (95 % interval 0.58 to 0.64)".
+    /// Returns the ranking as text: "HAProxy and nginx carry most and cannot be told apart; Envoy carries 0.61 times as
+    /// much as HAProxy (95 % interval 0.58 to 0.64)".
     fn words(
         &self,
         groups: &[Vec<String>],
@@ -161,10 +152,7 @@ impl<'a> Pairs<'a> {
             let verb = if unranked.len() == 1 { "has" } else { "have" };
             parts.push(format!("{} {verb} no valid figures", self.named(unranked)));
         }
-        match parts.is_empty() {
-            true => "nothing could be compared".to_owned(),
-            false => parts.join("; "),
-        }
+        if parts.is_empty() { "nothing could be compared".to_owned() } else { parts.join("; ") }
     }
 
     fn named(&self, arms: &[String]) -> String {
@@ -172,8 +160,8 @@ impl<'a> Pairs<'a> {
         names::listed(&shown.collect::<Vec<_>>())
     }
 
-    /// The best group, or, where there is no other, all there is. Where a later arm could not be told
-    /// from one of it, or has no valid pair with one, that it is the best is said with less force.
+    /// Describes the best group, or the only one. If `is_clear` is false, because a later arm could not be told from
+    /// one of the group or has no valid pair with one, the claim is weakened.
     fn of_best(&self, group: &[String], is_only: bool, is_clear: bool) -> String {
         let who = self.named(group);
         let best = match (self.metric, group.len()) {
@@ -190,10 +178,7 @@ impl<'a> Pairs<'a> {
             (Metric::ResponseP99, 1) => "has the shortest 0.99 quantile of the response time",
             (Metric::ResponseP99, _) => "have the shortest 0.99 quantiles of the response time",
         };
-        let best = match is_clear {
-            true => best.to_owned(),
-            false => format!("{best} as far as can be told"),
-        };
+        let best = if is_clear { best.to_owned() } else { format!("{best} as far as can be told") };
         match (group.len(), is_only) {
             (1, _) => format!("{who} {best}"),
             (_, true) => format!("{who} {}", self.alike(group)),
@@ -201,18 +186,17 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// What is said of arms that no pair told apart.
+    /// Describes arms that no pair told apart.
     fn alike(&self, group: &[String]) -> String {
-        let mut pairs = group.iter().enumerate().flat_map(|(place, a)| {
-            let others = group[..place].iter();
-            others.filter_map(|b| self.get(a, b))
-        });
-        match pairs.all(|pair| pair.verdict == Verdict::Equivalent) {
-            true => {
-                let band = (self.study.objective.band * 1e4).round() / 1e2;
-                format!("are equal within {band} %")
-            }
-            false => "cannot be told apart".to_owned(),
+        let mut pairs = group
+            .iter()
+            .enumerate()
+            .flat_map(|(place, a)| group[..place].iter().filter_map(|b| self.get(a, b)));
+        if pairs.all(|pair| pair.verdict == Verdict::Equivalent) {
+            let band = (self.study.objective.band * 1e4).round() / 1e2;
+            format!("are equal within {band} %")
+        } else {
+            "cannot be told apart".to_owned()
         }
     }
 
@@ -245,25 +229,20 @@ impl<'a> Pairs<'a> {
             Metric::CpuPerRequest => format!("times the CPU time of {against}"),
             Metric::ResponseP50 | Metric::ResponseP99 => format!("times as long as {against}"),
         };
-        let alike = match is_one {
-            true => String::new(),
-            false => format!(" and {}", self.alike(group)),
-        };
+        let alike = if is_one { String::new() } else { format!(" and {}", self.alike(group)) };
         format!("{} {verb} {ratios} {what}{alike}", self.named(group))
     }
 
-    /// "0.61 (95 % interval 0.58 to 0.64)".
+    /// Returns the ratio of a pair: "0.61 (95 % interval 0.58 to 0.64)".
     fn ratio(&self, pair: &Comparison, with_confidence: bool) -> String {
         let ends = names::interval(pair.interval);
         let confidence = (self.study.objective.confidence * 1e4).round() / 1e2;
-        let interval = match with_confidence {
-            true => format!("{confidence} % interval "),
-            false => String::new(),
-        };
+        let interval =
+            if with_confidence { format!("{confidence} % interval ") } else { String::new() };
         format!("{:.2} ({interval}{ends})", pair.ratio)
     }
 
-    /// "Caddy could not be told from nginx either, nor Envoy from Caddy".
+    /// Lists the overlaps: "Caddy could not be told from nginx either, nor Envoy from Caddy".
     fn of_overlaps(&self, overlaps: &[(String, String)]) -> Option<String> {
         let pairs = overlaps.iter().enumerate().map(|(place, (better, arm))| {
             let [better, arm] = [better, arm].map(|arm| names::arm(self.study, arm));
@@ -274,10 +253,8 @@ impl<'a> Pairs<'a> {
         });
         let mut listed: Vec<String> = pairs.take(OVERLAPS_LISTED).collect();
         if overlaps.len() > OVERLAPS_LISTED {
-            listed.push(format!(
-                "nor the arms of {} other pairs",
-                overlaps.len() - OVERLAPS_LISTED
-            ));
+            listed
+                .push(format!("nor the arms of {} other pairs", overlaps.len() - OVERLAPS_LISTED));
         }
         (!listed.is_empty()).then(|| listed.join(", "))
     }

@@ -1,4 +1,4 @@
-//! What the replicates of a comparison are: groups of neighbouring blocks, and the instances that they are of.
+//! Replicates of a comparison: groups of neighbouring blocks, with the instances that they belong to.
 
 use weir_model::study::Metric;
 use weir_stats::clusters::{BLOCKS_FOR_CORRELATION, are_few, of_instances};
@@ -8,18 +8,19 @@ use crate::blocks::LoadData;
 
 /// The replicates of one comparison.
 pub(crate) struct Replicates {
-    /// Relative differences of the arm to the one that it is compared with, in order of time; ±2 where only one of them
-    /// has a figure.
+    /// Relative differences between the arm and the one that it is compared with, in order of time; ±2 if only one of
+    /// them has a figure.
     pub(crate) differences: Vec<f64>,
-    /// Instance of the proxies that each is of.
+    /// Instance of the proxies that each replicate belongs to.
     pub(crate) instances: Vec<usize>,
-    /// What each belongs to: an instance, or a stretch of time.
+    /// Cluster that each replicate belongs to: an instance, or a stretch of time.
     pub(crate) clusters: Vec<usize>,
-    /// arm / against over all blocks taken together.
+    /// Ratio arm / against over all blocks taken together.
     pub(crate) pooled: f64,
-    /// Neighbouring blocks in each.
+    /// Number of neighbouring blocks in each replicate.
     pub(crate) merged: u32,
-    /// Requests in each, about, of the arm that has fewer; `None`: the metric is no quantile.
+    /// Approximate number of requests in each replicate, of the arm that has fewer; `None` if the metric is no
+    /// quantile.
     pub(crate) requests: Option<u64>,
 }
 
@@ -29,14 +30,14 @@ impl Replicates {
         are_few(&self.instances)
     }
 
-    /// Returns true if clusters have too few replicates for their sums to have what correlated ones have in common.
+    /// Returns true if clusters have so few replicates that their sums do not show what correlated ones have in common.
     pub(crate) fn has_short_clusters(&self) -> bool {
         let count = self.clusters.chunk_by(|a, b| a == b).count();
         self.clusters.len() < BLOCKS_FOR_CORRELATION * count
     }
 }
 
-/// Relative differences of groups of neighbouring `blocks`, at least `size` in each.
+/// Returns the replicates of groups of neighbouring `blocks`, at least `size` in each.
 pub(crate) fn replicates(
     data: &LoadData<'_>,
     blocks: &[usize],
@@ -61,18 +62,16 @@ pub(crate) fn replicates(
     }
 }
 
-/// As many groups of neighbours as hold at least `size` blocks each, their sizes as even as can be.
+/// Splits blocks into as many groups of neighbours as hold at least `size` blocks each, with sizes as even as possible.
 pub(crate) fn groups(blocks: &[usize], size: usize) -> impl Iterator<Item = &[usize]> {
     let count = (blocks.len() / size).max(1);
     let edge = move |i: usize| i * blocks.len() / count;
-    (0..count)
-        .map(move |i| &blocks[edge(i)..edge(i + 1)])
-        .filter(|group| !group.is_empty())
+    (0..count).map(move |i| &blocks[edge(i)..edge(i + 1)]).filter(|group| !group.is_empty())
 }
 
-/// Requests that a replicate of a quantile is to have; for other metrics none. Ten lie beyond a p99 of 1,000, and
-/// what is compared is the typical one of many short times: longer replicates all have a moment in which the machine
-/// stood still, short ones mostly have none (docs/statistics.md has figures).
+/// Returns the number of requests that a replicate of a quantile should have; 0 for other metrics. Ten lie beyond a p99
+/// of 1,000. The typical p99 of many short times is compared: longer replicates all contain a moment in which the
+/// machine stood still, short ones mostly do not (docs/statistics.md has figures).
 pub fn samples_wanted(metric: Metric) -> u64 {
     match metric {
         Metric::ResponseP99 => 1_000,
@@ -81,15 +80,15 @@ pub fn samples_wanted(metric: Metric) -> u64 {
     }
 }
 
-/// Requests without which a replicate has no such quantile: one lies beyond a p99 of 100. Between these and
-/// [`samples_wanted`] the quantile of a replicate lies a little low, in both arms alike, and more replicates are what a
-/// short load needs most: intervals cover as they should (docs/statistics.md has figures).
+/// Returns the number of requests below which a replicate has no such quantile: one lies beyond a p99 of 100. Between
+/// this and [`samples_wanted`] the quantile of a replicate is a little low, in both arms alike. A short load needs more
+/// replicates most of all, and intervals cover as they should (docs/statistics.md has figures).
 pub fn samples_needed(metric: Metric) -> u64 {
     samples_wanted(metric) / 10
 }
 
-/// How many neighbouring blocks make a replicate with `wanted` of the `requests` in `blocks`: fewer, if there were not
-/// as many as `replicates` otherwise.
+/// Returns the number of neighbouring blocks in a replicate, so that it has `wanted` of the `requests` in `blocks`;
+/// fewer if there would be less than `replicates` of them otherwise.
 pub(crate) fn group_size(requests: u64, blocks: usize, wanted: u64, replicates: usize) -> usize {
     let per_block = requests / blocks.max(1) as u64;
     let enough = wanted.div_ceil(per_block.max(1)).max(1) as usize;

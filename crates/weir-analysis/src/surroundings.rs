@@ -1,7 +1,8 @@
-//! What of the network and the hosts, as they were before the first trial, would spoil the figures: a sentence each.
+//! Remarks on properties of the network and the hosts, before the first trial, that would spoil the figures; one
+//! sentence each.
 //!
-//! `weir doctor` judges settings of a proxy's host against a load; nothing here is about settings of the kernel or the
-//! proxy, so neither repeats the other.
+//! `weir doctor` judges settings of a proxy's host for a load. This module is not about settings of the kernel or the
+//! proxy, so the two do not overlap.
 
 use std::collections::BTreeSet;
 
@@ -10,42 +11,40 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::{CardFacts, HostRecord, LinkEnd, Surroundings};
 use weir_model::study::{CpuRoles, LoadSpec, ProxyRole, Study};
 
-/// A load that plans more than this share of what one connection carried is near the limit: queues of a link grow long
-/// before it is full, and its answers have headers beside their content.
+/// Share of the bytes that one connection carried, above which a load is near the limit: queues of a link grow long
+/// before it is full, and answers have headers beside their content.
 const NEAR: f64 = 0.7;
-/// CPUs that stand still for more than this share of the time do so in most slices as well.
+/// Share of the time above which a standstill of CPUs affects most slices as well.
 const STANDS_STILL: f64 = 0.05;
-/// Slices are a tenth of a second or longer, and counters are read at their edges: an error of this is felt, nanoseconds.
+/// Clock error that affects figures, nanoseconds. Slices are a tenth of a second or longer, and counters are read at
+/// their edges.
 const CLOCK_ERROR_NS: u64 = 5_000_000;
-/// The governor that leaves the frequency alone (kernel Documentation/admin-guide/pm/cpufreq.rst).
+/// Governor that leaves the frequency alone (kernel Documentation/admin-guide/pm/cpufreq.rst).
 const STEADY: &str = "performance";
 
-/// What the reader of the figures must know.
+/// Returns the remarks that a reader of the figures must know.
 pub fn remarks(found: &Surroundings, cpus: &CpuRoles, study: &Study) -> Vec<String> {
-    let loads = study.loads.iter();
-    let mut said: Vec<String> = loads
-        .filter_map(|load| near_limit(found, load, study))
-        .collect();
+    let mut said: Vec<String> =
+        study.loads.iter().filter_map(|load| near_limit(found, load, study)).collect();
     for record in &found.hosts {
         Host { record, cpus }.judge(&mut said);
     }
     said
 }
 
-/// Content per second that a load plans to have answered, at most; `None` where its rate or its answers are not known.
+/// Returns the upper limit of the content, in bytes per second, that a load has answered; `None` if its rate or its
+/// answers are not known.
 fn planned(load: &LoadSpec, study: &Study) -> Option<f64> {
-    let own = || match study.proxy.role {
+    let size = load.size.or_else(|| match study.proxy.role {
         _ if !study.proxy.is_started() => None,
         ProxyRole::StaticFiles { size } => Some(size),
         ProxyRole::ReverseProxy if study.origin.address.is_some() => None,
         ProxyRole::ReverseProxy => Some(study.origin.size),
-    };
-    let size = load.size.or_else(own)?;
+    })?;
     let rates = load.flows().filter_map(|flow| match &flow.arrivals {
         ArrivalsSpec::Constant(rate) => Some(*rate),
         ArrivalsSpec::Varied(segments) => {
-            let ends = segments.iter().map(|part| part.from.max(part.to));
-            ends.max_by(f64::total_cmp)
+            segments.iter().map(|part| part.from.max(part.to)).max_by(f64::total_cmp)
         }
         _ => None,
     });
@@ -95,12 +94,7 @@ impl<'a> Host<'a> {
                     "the {role}'s CPUs {cpus} are at NUMA nodes {nodes} of {host}: memory is slower from one to another"
                 ));
             }
-            said.extend(
-                facts
-                    .cards
-                    .iter()
-                    .flat_map(|one| self.card(one, role, cpus)),
-            );
+            said.extend(facts.cards.iter().flat_map(|one| self.card(one, role, cpus)));
             said.extend(self.stands_still(role, cpus));
         }
         let error = self.record.clock.map_or(0, |(_, error)| error);
@@ -112,7 +106,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The roles that are here, with their CPUs.
+    /// Returns the roles on this host, with their CPUs.
     fn roles(&self) -> impl Iterator<Item = (LinkEnd, &'a CpuSet)> {
         let cpus = self.cpus;
         self.record.roles.iter().map(move |&role| match role {
@@ -122,7 +116,7 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// The same, of roles with the same CPUs the first alone.
+    /// Returns the roles on this host without those whose CPUs an earlier role has.
     fn distinct_roles(&self) -> impl Iterator<Item = (LinkEnd, &'a CpuSet)> {
         let mut seen: Vec<&CpuSet> = Vec::new();
         self.roles().filter(move |(_, cpus)| {
@@ -132,20 +126,23 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// The nodes that some CPUs are at.
+    /// Returns the NUMA nodes that the CPUs belong to.
     fn nodes_of(&self, cpus: &CpuSet) -> BTreeSet<u32> {
-        let nodes = self.record.facts.nodes.iter();
-        let touched = nodes.filter(|(_, own)| !own.shared_with(cpus).is_empty());
-        touched.map(|(node, _)| *node).collect()
+        self.record
+            .facts
+            .nodes
+            .iter()
+            .filter(|(_, own)| !own.shared_with(cpus).is_empty())
+            .map(|(node, _)| *node)
+            .collect()
     }
 
-    /// Cores that two roles have through CPUs that are not the same: that those are shared is said elsewhere.
+    /// Returns a remark about cores that two roles share through different CPUs. Shared CPUs are reported elsewhere.
     fn shared_cores(&self, proxy: &CpuSet, (role, own): (LinkEnd, &CpuSet)) -> Option<String> {
-        let shared = |core: &&CpuSet| {
+        let cores = self.record.facts.siblings.iter().filter(|core| {
             let (a, b) = (core.shared_with(proxy), core.shared_with(own));
             !a.is_empty() && !b.is_empty() && !a.iter().any(|cpu| b.contains(cpu))
-        };
-        let cores = self.record.facts.siblings.iter().filter(shared);
+        });
         let cores: Vec<String> = cores.map(|core| format!("CPU {core}")).collect();
         (!cores.is_empty()).then(|| {
             format!(
@@ -169,7 +166,8 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// A card whose interrupts burden some of a role's CPUs more than others, or that is at another node.
+    /// Returns remarks about a network card whose interrupts burden some of a role's CPUs more than others, or that is
+    /// at another node.
     fn card(&self, card: &CardFacts, role: LinkEnd, cpus: &CpuSet) -> Vec<String> {
         let (host, name, mut said) = (&self.record.host, &card.name, Vec::new());
         let burdens = |served: &&CpuSet| {
@@ -184,8 +182,7 @@ impl<'a> Host<'a> {
             )
         }));
         let nodes = self.nodes_of(cpus);
-        let is_far = |node: &u32| !nodes.is_empty() && !nodes.contains(node);
-        said.extend(card.node.filter(is_far).map(|node| {
+        said.extend(card.node.filter(|node| !nodes.is_empty() && !nodes.contains(node)).map(|node| {
             format!(
                 "{name} is at NUMA node {node} of {host}, and the {role}'s CPUs are at {}: all its packets cross",
                 numbers(&nodes)
@@ -233,7 +230,7 @@ mod tests {
         remarks(&found, &serde_json::from_value(cpus).unwrap(), study)
     }
 
-    /// Every remark has the words that are expected of it, and there are no more.
+    /// Asserts that each remark contains its expected words, and that there are no others.
     #[track_caller]
     fn expect(found: &Value, study: &Study, expected: &[&str]) {
         let said = said(found, study);

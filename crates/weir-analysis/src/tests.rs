@@ -1,4 +1,4 @@
-//! Runs whose truth is known, and what the analysis makes of them.
+//! Tests of the analysis on runs whose truth is known.
 
 mod bypass;
 mod capacity;
@@ -24,7 +24,6 @@ use self::fixture::{Moment, arm, header, normal, run, run_with_times, three_arms
 use crate::analyze;
 use crate::findings::{Comparison, Findings, Verdict};
 
-/// The comparison of `arm` on `metric` under the load with index `load`.
 fn comparison<'a>(
     findings: &'a Findings,
     load: usize,
@@ -35,7 +34,7 @@ fn comparison<'a>(
     all.find(|c| c.metric == metric && c.arm == arm).unwrap()
 }
 
-/// 20,000 per second, noise with this standard deviation, and 2.6 times as much for arm 2.
+/// Rates of 20,000 per second with noise of this standard deviation; 2.6 times as much for arm 2.
 fn world(noise: f64) -> impl FnMut(Moment<'_>) -> f64 {
     move |moment| {
         let effect = if moment.arm == 2 { 2.6 } else { 1.0 };
@@ -48,10 +47,7 @@ fn each_load_that_answers_has_a_line_of_the_answer() {
     let mut header = header(three_arms());
     header.study.loads.truncate(1);
     let other = header.study.loads[0].clone();
-    header.study.loads.push(LoadSpec {
-        name: "other".to_owned(),
-        ..other
-    });
+    header.study.loads.push(LoadSpec { name: "other".to_owned(), ..other });
     let mut all = trials(&header, "closed", 30, world(0.01));
     all.extend(trials(&header, "other", 30, world(0.01)));
     let (_folder, run) = run(&header, all);
@@ -74,29 +70,16 @@ fn a_known_effect_is_found_and_nothing_else() {
 
     let keepalive = comparison(&findings, 0, Metric::Rate, "keepalive");
     let (low, high) = keepalive.interval;
-    assert!(
-        low < 2.6 && 2.6 < high && high / low < 1.15,
-        "{keepalive:?}"
-    );
-    assert_eq!(
-        (keepalive.verdict, keepalive.n, keepalive.merged),
-        (Verdict::Better, 60, 1)
-    );
+    assert!(low < 2.6 && 2.6 < high && high / low < 1.15, "{keepalive:?}");
+    assert_eq!((keepalive.verdict, keepalive.n, keepalive.merged), (Verdict::Better, 60, 1));
     assert!(keepalive.confidence >= 0.95 && keepalive.p < 1e-9);
 
     let cpu = comparison(&findings, 0, Metric::CpuPerRequest, "keepalive");
-    assert_eq!(
-        cpu.verdict,
-        Verdict::Better,
-        "less CPU time is better: {cpu:?}"
-    );
+    assert_eq!(cpu.verdict, Verdict::Better, "less CPU time is better: {cpu:?}");
     assert!((cpu.ratio * 2.6 - 1.0).abs() < 0.05, "{cpu:?}");
 
     let same = comparison(&findings, 0, Metric::Rate, "stock-again");
-    assert!(
-        matches!(same.verdict, Verdict::Inconclusive | Verdict::Equivalent),
-        "{same:?}"
-    );
+    assert!(matches!(same.verdict, Verdict::Inconclusive | Verdict::Equivalent), "{same:?}");
     // sd of the mean of two slices against two: 0.12; 2.8 · 0.12 / √60.
     assert!((0.03..0.06).contains(&same.minimum_detectable), "{same:?}");
 
@@ -149,11 +132,7 @@ fn a_study_of_equal_arms_alone_answers_how_much_can_be_seen() {
     let findings = analyze(&run);
     let same = comparison(&findings, 0, Metric::Rate, "stock-again");
     let seen = format!("seen here from {:.1} % on", same.minimum_detectable * 100.0);
-    assert!(
-        findings.answer.contains("Two equal arms"),
-        "{}",
-        findings.answer
-    );
+    assert!(findings.answer.contains("Two equal arms"), "{}", findings.answer);
     assert!(findings.answer.contains(&seen), "{}", findings.answer);
 }
 
@@ -165,11 +144,7 @@ fn a_drift_of_the_machine_falls_out() {
     let (_folder, run) = run(&header, trials(&header, "closed", 40, drift));
     for name in ["stock-again", "keepalive"] {
         let comparison = analyze(&run);
-        let comparison = comparison.loads[0]
-            .comparisons
-            .iter()
-            .find(|c| c.arm == name)
-            .unwrap();
+        let comparison = comparison.loads[0].comparisons.iter().find(|c| c.arm == name).unwrap();
         assert!((comparison.ratio - 1.0).abs() < 1e-3, "{comparison:?}");
         assert_eq!(comparison.verdict, Verdict::Equivalent, "{comparison:?}");
     }
@@ -185,32 +160,19 @@ fn invalid_blocks_are_out_before_their_outcome_is_looked_at() {
     });
     for trial in all.iter_mut().filter(|trial| trial.block % 4 == 0) {
         // … and half of the CPU time belonged to somebody else.
-        trial
-            .slices
-            .iter_mut()
-            .for_each(|slice| slice.proxy_steal_ns = fixture::SLICE_NS / 2);
+        trial.slices.iter_mut().for_each(|slice| slice.proxy_steal_ns = fixture::SLICE_NS / 2);
     }
     let (_folder, run) = run(&header, all);
     let findings = analyze(&run);
     let load = &findings.loads[0];
     assert_eq!((load.blocks, load.blocks_used), (40, 30));
     let change = comparison(&findings, 0, Metric::Rate, "keepalive");
-    assert_eq!(
-        (change.n, change.verdict),
-        (30, Verdict::Equivalent),
-        "{change:?}"
-    );
-    assert!(
-        load.arms[2].rate_completed < 25_000.0,
-        "figures leave them out as well"
-    );
+    assert_eq!((change.n, change.verdict), (30, Verdict::Equivalent), "{change:?}");
+    assert!(load.arms[2].rate_completed < 25_000.0, "figures leave them out as well");
     let [reason] = &load.reasons[..] else {
         panic!("one reason: {:?}", load.reasons);
     };
-    assert_eq!(
-        (&reason.reason.rule[..], reason.trials, reason.of),
-        ("proxy-steal", 30, 120)
-    );
+    assert_eq!((&reason.reason.rule[..], reason.trials, reason.of), ("proxy-steal", 30, 120));
     assert_eq!(reason.arms, ["stock", "stock-again", "keepalive"]);
 }
 
@@ -237,10 +199,7 @@ fn autocorrelated_blocks_widen_the_interval() {
     assert!(wandering.autocorrelation > 0.7, "{wandering:?}");
     assert_eq!((independent.n, wandering.n), (200, 200));
     let width = |c: &Comparison| (c.interval.1 / c.interval.0).ln();
-    assert!(
-        width(&wandering) > 5.0 * width(&independent),
-        "{wandering:?} {independent:?}"
-    );
+    assert!(width(&wandering) > 5.0 * width(&independent), "{wandering:?} {independent:?}");
 }
 
 #[test]
@@ -248,10 +207,7 @@ fn runs_with_next_to_nothing_in_them_say_so() {
     let header = header(three_arms());
     let (_folder, empty) = run(&header, Vec::new());
     let findings = analyze(&empty);
-    assert_eq!(
-        findings.answer,
-        "Nothing was measured that answers the question."
-    );
+    assert_eq!(findings.answer, "Nothing was measured that answers the question.");
     assert_eq!(findings.loads[0].validity, Validity::Invalid);
     let nothing = comparison(&findings, 0, Metric::Rate, "keepalive");
     assert_eq!((nothing.verdict, nothing.n), (Verdict::Invalid, 0));
@@ -269,10 +225,7 @@ fn runs_with_next_to_nothing_in_them_say_so() {
     cut.pop();
     let (_folder, cut) = run(&header, cut);
     let findings = analyze(&cut);
-    assert_eq!(
-        (findings.loads[0].blocks, findings.loads[0].blocks_used),
-        (1, 0)
-    );
+    assert_eq!((findings.loads[0].blocks, findings.loads[0].blocks_used), (1, 0));
     let missing = comparison(&findings, 0, Metric::Rate, "keepalive");
     assert_eq!(missing.verdict, Verdict::Invalid);
 }
@@ -334,16 +287,8 @@ fn steps_of_a_cumulative_design_are_compared_with_the_step_before() {
     let step = comparison(&findings, 0, Metric::Rate, "and-log-off");
     assert_eq!(step.against, "keepalive");
     assert!((step.ratio - 1.1).abs() < 0.01, "{step:?}");
-    assert!(
-        findings.answer.contains("; and-log-off 1.10 times ("),
-        "{}",
-        findings.answer
-    );
-    assert!(
-        findings
-            .answer
-            .contains("(each step against the one before it)")
-    );
+    assert!(findings.answer.contains("; and-log-off 1.10 times ("), "{}", findings.answer);
+    assert!(findings.answer.contains("(each step against the one before it)"));
 }
 
 #[test]
@@ -371,17 +316,15 @@ fn arms_of_strata_are_no_steps() {
 #[test]
 fn a_difference_between_equal_arms_is_a_warning() {
     let header = header(three_arms());
-    let biased = |moment: Moment<'_>| 20_000.0 * [1.0, 1.1, 1.0][moment.arm] + moment.rng.unit();
-    let (_folder, run) = run(&header, trials(&header, "closed", 20, biased));
+    let (_folder, run) = run(
+        &header,
+        trials(&header, "closed", 20, |moment| {
+            20_000.0 * [1.0, 1.1, 1.0][moment.arm] + moment.rng.unit()
+        }),
+    );
     let answer = analyze(&run).answer;
-    assert!(
-        answer.starts_with("keepalive makes no difference that could be shown."),
-        "{answer}"
-    );
-    assert!(
-        answer.contains("The lab saw a difference between two equal arms"),
-        "{answer}"
-    );
+    assert!(answer.starts_with("keepalive makes no difference that could be shown."), "{answer}");
+    assert!(answer.contains("The lab saw a difference between two equal arms"), "{answer}");
 }
 
 #[test]
@@ -399,16 +342,12 @@ fn a_resumed_run_goes_on_where_it_stopped() {
     let (_folder, run) = run(&header, all);
     let load = &analyze(&run).loads[0];
     assert_eq!((load.blocks, load.blocks_used), (20, 19));
-    let times: Vec<f64> = load.arms[0]
-        .over_time
-        .iter()
-        .map(|(seconds, _, _)| *seconds)
-        .collect();
+    let times: Vec<f64> = load.arms[0].over_time.iter().map(|(seconds, _, _)| *seconds).collect();
     assert_eq!(times.len(), 20);
     assert!(times.windows(2).all(|w| w[0] < w[1]), "{times:?}");
 }
 
-/// Not the shortest of all.
+/// The median is missing, not the shortest of all.
 #[test]
 fn a_block_without_an_answer_has_no_median_over_time() {
     let header = header(three_arms());

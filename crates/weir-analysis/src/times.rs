@@ -1,7 +1,9 @@
-//! Where the time of requests goes: requests that the proxy has logged, put beside what the generator saw by their rank.
+//! Parts of the time of requests: requests that the proxy has logged are matched, by rank, with the times that the
+//! generator measured.
 //!
-//! A request is not known again in the other log. Requests whose time in the proxy has a certain rank stand for those
-//! whose response time has that rank; the more of the time is spent in the proxy, the truer that is.
+//! A request cannot be identified in the other log. Requests whose time in the proxy has a certain rank represent those
+//! whose response time has that rank; the larger the part of the time that is spent in the proxy, the more exact this
+//! is.
 
 use weir_model::record::{PartRecord, Record, TrialRecord};
 use weir_model::sample::SampleRow;
@@ -12,38 +14,33 @@ use crate::findings::{Findings, TimePart, TimeRow, WhereTimeGoes};
 
 mod kernel;
 
-/// Tables that are there where it was looked at.
+/// Tables of samples that exist if these times were recorded.
 const TABLES: [&str; 3] = ["requests", "accept_waits", "retransmits"];
 
-/// Rows besides the mean.
+/// Quantiles that have rows, besides the mean.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Requests around a quantile: of the share beyond it as much to either side.
+/// Distance to either side of a quantile within which requests are averaged, as a part of the share beyond it.
 const AROUND: f64 = 0.2;
 
-/// With fewer requests around it a quantile has no parts.
+/// Minimum number of requests around a quantile for its parts to be given.
 const LEAST: u64 = 5;
 
-/// A quantile that is fewer units of the log's clock than this cannot be told apart.
+/// Minimum length of a quantile whose parts can be told apart, in units of the log's clock.
 const UNITS: f64 = 3.0;
 
-/// The columns of `requests` that are parts, in their order.
-const PARTS: [TimePart; 5] = [
-    TimePart::Client,
-    TimePart::Queue,
-    TimePart::Connect,
-    TimePart::Origin,
-    TimePart::Answer,
-];
+/// Parts that are columns of `requests`, in their order.
+const PARTS: [TimePart; 5] =
+    [TimePart::Client, TimePart::Queue, TimePart::Connect, TimePart::Origin, TimePart::Answer];
 
-/// A request that the proxy has logged, microseconds.
+/// A request in the proxy's log; times are microseconds.
 struct Request {
     total: u64,
     parts: [Option<u64>; 5],
     weight: u64,
 }
 
-/// A slice in nanoseconds since the run began: its begin, that of its measured part, and its end.
+/// A slice in nanoseconds since the run began: its beginning, that of its measured part, and its end.
 #[derive(Clone, Copy)]
 struct Span {
     begin: u64,
@@ -51,7 +48,7 @@ struct Span {
     to: u64,
 }
 
-/// For each load and arm of which anything is known.
+/// Returns the findings for each load and arm with any samples.
 pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
     let mut samples = run.samples.rows.iter();
     if !samples.any(|sample| TABLES.contains(&&*sample.row.table)) {
@@ -64,18 +61,16 @@ pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
         let same = same.find(|found| found.load == load.name);
         let slice_ns = same.map_or(0, |found| found.slice_ns);
         for arm in &study.arms {
-            let capacity = findings.capacity.as_ref();
-            let capacity = capacity.and_then(|all| all.arms.iter().find(|of| of.arm == arm.name));
+            let capacity = findings
+                .capacity
+                .as_ref()
+                .and_then(|all| all.arms.iter().find(|of| of.arm == arm.name));
             let trials = run.trials_of(&load.name, &arm.name);
             let (trials, rate) = match capacity {
                 Some(capacity) => carried(trials, capacity.low),
                 None => (trials, None),
             };
-            let of = Of {
-                run,
-                trials,
-                slice_ns,
-            };
+            let of = Of { run, trials, slice_ns };
             found.extend(of.find().map(|found| WhereTimeGoes {
                 load: load.name.clone(),
                 arm: arm.name.clone(),
@@ -87,43 +82,35 @@ pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
     found
 }
 
-/// Of a search: the trials at the highest rate that is known to be carried.
+/// Returns the trials of a search at the highest rate that is known to be carried, and that rate.
 fn carried(trials: Vec<&TrialRecord>, most: f64) -> (Vec<&TrialRecord>, Option<f64>) {
     let rates = trials.iter().filter_map(|trial| trial.rate_intended);
-    let Some(rate) = rates
-        .filter(|rate| *rate <= most * 1.001)
-        .max_by(f64::total_cmp)
-    else {
+    let Some(rate) = rates.filter(|rate| *rate <= most * 1.001).max_by(f64::total_cmp) else {
         return (Vec::new(), None);
     };
-    let is_at = |trial: &&TrialRecord| {
-        trial
-            .rate_intended
-            .is_some_and(|at| at > 0.99 * rate && at <= rate)
-    };
-    (trials.into_iter().filter(is_at).collect(), Some(rate))
+    (
+        trials
+            .into_iter()
+            .filter(|trial| trial.rate_intended.is_some_and(|at| at > 0.99 * rate && at <= rate))
+            .collect(),
+        Some(rate),
+    )
 }
 
-/// What is looked at.
+/// Trials of an arm under a load whose times are broken down.
 struct Of<'r> {
     run: &'r Run,
     trials: Vec<&'r TrialRecord>,
-    /// Length of a slice that does not say its own.
+    /// Length of slices that do not record their own, nanoseconds.
     slice_ns: u64,
 }
 
 impl Of<'_> {
     fn find(&self) -> Option<WhereTimeGoes> {
         let arm = &self.trials.first()?.arm;
-        let spans: Vec<Span> = self
-            .trials
-            .iter()
-            .flat_map(|trial| self.spans(trial))
-            .collect();
-        let mut requests: Vec<Request> = self
-            .rows("requests", arm)
-            .filter_map(|row| request(row, &spans))
-            .collect();
+        let spans: Vec<Span> = self.trials.iter().flat_map(|trial| self.spans(trial)).collect();
+        let mut requests: Vec<Request> =
+            self.rows("requests", arm).filter_map(|row| request(row, &spans)).collect();
         requests.sort_by_key(|request| request.total);
         let stand_for: u64 = requests.iter().map(|request| request.weight).sum();
         let whole = requests.iter().all(|request| request.total % 1000 == 0);
@@ -139,15 +126,18 @@ impl Of<'_> {
         (!rows.is_empty() || found.accept.is_some()).then_some(WhereTimeGoes { rows, ..found })
     }
 
-    /// A trial's slices.
     fn spans(&self, trial: &TrialRecord) -> Vec<Span> {
-        let parts = self.run.records.iter().filter_map(|record| match record {
-            Record::Part(part) => Some(&**part),
-            _ => None,
-        });
-        let mut own = parts.filter(|part: &&PartRecord| {
-            part.load == trial.load && part.phase == trial.phase && holds(part, trial)
-        });
+        let mut own = self
+            .run
+            .records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Part(part) => Some(&**part),
+                _ => None,
+            })
+            .filter(|part: &&PartRecord| {
+                part.load == trial.load && part.phase == trial.phase && holds(part, trial)
+            });
         let Some(at) = own.next().and_then(|part| part.samples_at_ns) else {
             return Vec::new();
         };
@@ -157,21 +147,21 @@ impl Of<'_> {
                 whole => whole,
             };
             let end = slice.start_ns.saturating_add_signed(at) + whole;
-            Span {
-                begin: end - whole,
-                from: end - slice.measured_ns.min(whole),
-                to: end,
-            }
+            Span { begin: end - whole, from: end - slice.measured_ns.min(whole), to: end }
         });
         spans.collect()
     }
 
     fn rows<'s>(&'s self, table: &'s str, arm: &'s str) -> impl Iterator<Item = &'s SampleRow> {
-        let rows = self.run.samples.rows.iter().map(|sample| &sample.row);
-        rows.filter(move |row| row.table == table && row.arm == arm)
+        self.run
+            .samples
+            .rows
+            .iter()
+            .map(|sample| &sample.row)
+            .filter(move |row| row.table == table && row.arm == arm)
     }
 
-    /// The mean, and quantiles.
+    /// Returns the rows for the mean and the quantiles.
     fn quantiles(&self, requests: &[Request], found: &WhereTimeGoes) -> Vec<TimeRow> {
         if requests.is_empty() {
             return Vec::new();
@@ -198,26 +188,25 @@ impl Of<'_> {
                 quantile: Some(q),
                 seen_us,
                 requests: near.len() as u64,
-                parts: match can_be_told {
-                    true => parts(near, seen_us, found.knows_origin),
-                    false => Vec::new(),
+                parts: if can_be_told {
+                    parts(near, seen_us, found.knows_origin)
+                } else {
+                    Vec::new()
                 },
             }
         };
-        std::iter::once(all)
-            .chain(QUANTILES.map(quantile))
-            .collect()
+        std::iter::once(all).chain(QUANTILES.map(quantile)).collect()
     }
 
-    /// What the generator saw: nanoseconds and how many, ascending.
+    /// Returns the times that the generator measured: (nanoseconds, count), ascending.
     fn seen(&self) -> Vec<(u64, u64)> {
-        let is_open = self
-            .trials
-            .iter()
-            .any(|trial| trial.response_time.count > 0);
-        let histograms = self.trials.iter().map(|trial| match is_open {
-            true => self.run.histogram(&trial.response_time),
-            false => self.run.histogram(&trial.service_time),
+        let is_open = self.trials.iter().any(|trial| trial.response_time.count > 0);
+        let histograms = self.trials.iter().map(|trial| {
+            if is_open {
+                self.run.histogram(&trial.response_time)
+            } else {
+                self.run.histogram(&trial.service_time)
+            }
         });
         let mut all: Vec<(u64, u64)> = histograms.flatten().copied().collect();
         all.sort_unstable();
@@ -225,32 +214,17 @@ impl Of<'_> {
     }
 }
 
-/// A row of `requests`, if the request was begun in one of the spans.
+/// Reads a row of `requests`; `None` unless the request began in the measured part of one of the spans.
 fn request(row: &SampleRow, spans: &[Span]) -> Option<Request> {
-    let [
-        Some(total),
-        client,
-        queue,
-        connect,
-        origin,
-        answer,
-        Some(weight),
-    ] = row.values[..]
-    else {
+    let [Some(total), client, queue, connect, origin, answer, Some(weight)] = row.values[..] else {
         return None;
     };
     let begun = row.at_ns.saturating_sub(total.saturating_mul(1000));
-    let is_in = spans
-        .iter()
-        .any(|span| (span.from..span.to).contains(&begun));
-    is_in.then_some(Request {
-        total,
-        parts: [client, queue, connect, origin, answer],
-        weight,
-    })
+    let is_in = spans.iter().any(|span| (span.from..span.to).contains(&begun));
+    is_in.then_some(Request { total, parts: [client, queue, connect, origin, answer], weight })
 }
 
-/// The value of a rank, from 1.
+/// Returns the value at a rank, counted from 1.
 fn quantile_of(ascending: &[(u64, u64)], rank: u64) -> u64 {
     let mut passed = 0;
     let found = ascending.iter().find(|(_, count)| {
@@ -260,7 +234,7 @@ fn quantile_of(ascending: &[(u64, u64)], rank: u64) -> u64 {
     found.or(ascending.last()).map_or(0, |(value, _)| *value)
 }
 
-/// The requests around a quantile, those included that took as long as one of them.
+/// Returns the requests around a quantile, and all others that took as long as one of them.
 fn around(ascending: &[Request], q: f64) -> &[Request] {
     let all: u64 = ascending.iter().map(|request| request.weight).sum();
     let reach = (1.0 - q) * AROUND;
@@ -287,17 +261,14 @@ fn around(ascending: &[Request], q: f64) -> &[Request] {
     &ascending[from..to]
 }
 
-/// The mean of each part that any of the requests has, and what is left of what was seen.
+/// Returns the mean of each part that any of the requests has, and of the time outside of the proxy and the rest in it.
 fn parts(requests: &[Request], seen: f64, knows_origin: bool) -> Vec<(TimePart, f64)> {
     let weight: u64 = requests.iter().map(|request| request.weight).sum();
     let mean = |of: &dyn Fn(&Request) -> Option<u64>| {
-        let known = requests
-            .iter()
-            .filter_map(|request| Some((of(request)?, request.weight)));
+        let known = requests.iter().filter_map(|request| Some((of(request)?, request.weight)));
         // One that is not there took no time.
-        let sum: Option<f64> = known
-            .map(|(us, weight)| us as f64 * weight as f64)
-            .reduce(|a, b| a + b);
+        let sum: Option<f64> =
+            known.map(|(us, weight)| us as f64 * weight as f64).reduce(|a, b| a + b);
         sum.map(|sum| sum / weight as f64)
     };
     let total = mean(&|request| Some(request.total)).unwrap_or(0.0);
@@ -305,10 +276,7 @@ fn parts(requests: &[Request], seen: f64, knows_origin: bool) -> Vec<(TimePart, 
     let told: Vec<(TimePart, f64)> = told
         .filter_map(|(place, part)| Some((*part, mean(&|request| request.parts[place])?)))
         .collect();
-    let own = match knows_origin {
-        true => TimePart::Proxy,
-        false => TimePart::ProxyAndOrigin,
-    };
+    let own = if knows_origin { TimePart::Proxy } else { TimePart::ProxyAndOrigin };
     let rest = total - told.iter().map(|(_, us)| us).sum::<f64>();
     let outside = (TimePart::Outside, (seen - total).max(0.0));
     std::iter::once(outside)
@@ -323,11 +291,7 @@ mod tests {
     use super::*;
 
     fn request(total: u64, origin: u64, weight: u64) -> Request {
-        Request {
-            total,
-            parts: [None, None, Some(0), Some(origin), None],
-            weight,
-        }
+        Request { total, parts: [None, None, Some(0), Some(origin), None], weight }
     }
 
     #[test]
@@ -336,17 +300,10 @@ mod tests {
         for (q, first, last) in [(0.5, 400, 600), (0.9, 880, 920), (0.99, 988, 992)] {
             let near = around(&all, q);
             let ends = (near[0].total, near[near.len() - 1].total);
-            assert!(
-                ends.0.abs_diff(first) <= 1 && ends.1.abs_diff(last) <= 1,
-                "{q}: {ends:?}"
-            );
+            assert!(ends.0.abs_diff(first) <= 1 && ends.1.abs_diff(last) <= 1, "{q}: {ends:?}");
         }
         // Requests that stand for others are as wide as they are many.
-        let all = [
-            request(1, 0, 998_000),
-            request(5, 0, 1000),
-            request(9, 0, 1000),
-        ];
+        let all = [request(1, 0, 998_000), request(5, 0, 1000), request(9, 0, 1000)];
         assert_eq!(around(&all, 0.5).len(), 1);
         assert_eq!(around(&all, 0.999)[0].total, 5);
         let ties: Vec<Request> = (0..1000).map(|_| request(1000, 0, 1000)).collect();
@@ -370,14 +327,7 @@ mod tests {
         // Rounded times may be more than the whole; no part is below zero.
         let rounded = parts(&[request(1000, 2000, 1000)], 900.0, true);
         assert!(rounded.iter().all(|(_, us)| *us >= 0.0), "{rounded:?}");
-        let unknown = [Request {
-            total: 7,
-            parts: [None; 5],
-            weight: 1000,
-        }];
-        assert_eq!(
-            parts(&unknown, 9.0, false)[1],
-            (TimePart::ProxyAndOrigin, 7.0)
-        );
+        let unknown = [Request { total: 7, parts: [None; 5], weight: 1000 }];
+        assert_eq!(parts(&unknown, 9.0, false)[1], (TimePart::ProxyAndOrigin, 7.0));
     }
 }

@@ -1,9 +1,8 @@
-//! May this measurement be used? Judged by what happened around it, before anybody looks at its outcome.
+//! Rules that decide if a measurement may be used, by what happened around it, before anybody looks at its outcome.
 //!
-//! There is one table of rules, [`RULES`], for the trials of a study and for `weir load`. What is known of
-//! either is [`Evidence`]: `evidence` and `blocks` fill it from a run's records, `load` from a load test's result. The lab
-//! judges each trial as it records it; the analysis judges again, so that rules that got better also
-//! apply to old runs.
+//! There is one table of rules, [`RULES`], for the trials of a study and for `weir load`. [`Evidence`] holds the facts
+//! about either: `evidence` and `blocks` fill it from a run's records, `load` from a load test's result. The lab judges
+//! each trial as it records it; the analysis judges again, so that improved rules also apply to old runs.
 
 use weir_model::load::ErrorCount;
 
@@ -19,15 +18,15 @@ pub(crate) use grade::Reason;
 pub use grade::{Limits, Rule, Use};
 pub use table::RULES;
 
-/// From when on generator or origin count as busy. Not higher, because the kernel's work on their
+/// Share of its CPUs from which on generator or origin count as busy. Not higher, because the kernel's work on their
 /// behalf (softirq) is not in the CPU time of their threads.
 pub(crate) const BUSY: f64 = 0.80;
-/// What a thread of the generator may stand still for on a machine that has other work as well.
+/// Longest standstill of a generator's thread that is tolerated on a machine with other work, nanoseconds.
 const GAP_NS: f64 = 5e7;
-/// Less than everything: a limit that every byte is needed to pass.
+/// Limit just below 1 for a share of bytes: only all bytes together exceed it.
 const BYPASSED: f64 = 1.0 - f64::EPSILON;
 
-/// Every reason to doubt what `evidence` is of; none: VALID.
+/// Returns every reason to doubt the measurement; empty if it is VALID.
 pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
     let each = RULES.iter().filter_map(|rule| {
         let grade = Grade(rule.name, rule.limits[used as usize]);
@@ -40,13 +39,12 @@ pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
     each.collect()
 }
 
-/// Errors of a kind.
+/// Counts the errors of a kind.
 fn count(evidence: &Evidence<'_>, is_such: fn(&ErrorCount) -> bool) -> u64 {
-    let such = evidence.errors.iter().filter(|error| is_such(error));
-    such.map(|error| error.count).sum()
+    evidence.errors.iter().filter(|error| is_such(error)).map(|error| error.count).sum()
 }
 
-/// The most frequent error; empty without errors.
+/// Describes the most frequent error; empty without errors.
 fn mostly(evidence: &Evidence<'_>) -> String {
     let most = evidence.errors.iter().max_by_key(|error| error.count);
     most.map_or(String::new(), |most| {
@@ -54,7 +52,7 @@ fn mostly(evidence: &Evidence<'_>) -> String {
     })
 }
 
-/// A share in words.
+/// Formats a share in percent.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p < 1.0 => format!("{p:.2} %"),

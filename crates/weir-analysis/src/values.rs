@@ -15,34 +15,32 @@ use crate::outcomes::{Answers, cpu_per_request, rate, received_per_second, sum};
 /// Values of metrics over groups of blocks.
 pub(crate) struct Values<'a> {
     pub(crate) data: &'a LoadData<'a>,
-    /// What meters say of an open loop's slices.
+    /// Findings of the meters about the slices of an open loop.
     pub(crate) hold_ups: Option<HoldUpFindings>,
-    /// By arm and block: the response-time buckets (value in nanoseconds, count) of a usable trial.
-    /// Kept sparse: dense ones would take a quarter of a megabyte each. Empty in the closed loop.
+    /// Response-time buckets (value in nanoseconds, count) of usable trials, by arm and block. Kept sparse: dense ones
+    /// would take a quarter of a megabyte each. Empty in the closed loop.
     responses: Vec<Vec<Buckets>>,
-    /// The same without slices in which the machine stood still, where a trial has such and they are left out.
+    /// Buckets without the slices in which the machine stood still, by arm and block; `None` if the trial has no such
+    /// slices or they are not left out.
     undisturbed: Vec<Vec<Option<Buckets>>>,
 }
 
 type Buckets = Vec<(u64, u64)>;
 
-/// Something of every arm and block, by arm.
+/// Calls `of` for every arm and block, and collects the results by arm.
 fn each<T>(
     arms: Range<usize>,
     blocks: Range<usize>,
     of: impl Fn(usize, usize) -> T,
 ) -> Vec<Vec<T>> {
-    let of_arm = |arm| blocks.clone().map(|block| of(block, arm)).collect();
-    arms.map(of_arm).collect()
+    arms.map(|arm| blocks.clone().map(|block| of(block, arm)).collect()).collect()
 }
 
 impl<'a> Values<'a> {
     pub(crate) fn new(run: &Run, data: &'a LoadData<'a>) -> Values<'a> {
         let all = |block, arm| {
             let trial = data.usable(block, arm);
-            trial
-                .map_or(&[][..], |trial| run.histogram(&trial.response_time))
-                .to_vec()
+            trial.map_or(&[][..], |trial| run.histogram(&trial.response_time)).to_vec()
         };
         let hold_ups = hold_ups::seen(data);
         let left_out = hold_ups.as_ref().is_some_and(|seen| seen.left_out);
@@ -60,12 +58,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Whether slices in which the machine stood still are left out of typical p99s.
+    /// Returns true if slices in which the machine stood still are left out of typical p99s.
     fn leaves_out(&self) -> bool {
         self.hold_ups.as_ref().is_some_and(|seen| seen.left_out)
     }
 
-    /// Those of some blocks in which these arms have something to tell of a metric.
+    /// Returns those of the blocks in which each of the arms has a value of the metric.
     pub(crate) fn telling(
         &self,
         metric: Metric,
@@ -79,42 +77,42 @@ impl<'a> Values<'a> {
         blocks
     }
 
-    /// Response times that a metric is made of.
+    /// Returns the response times that a metric is computed from.
     pub(crate) fn times_of(&self, metric: Metric, arm: usize, blocks: &[usize]) -> Times {
         let all = self.times(arm, blocks);
         if metric != Metric::ResponseP99 || !self.leaves_out() {
             return all;
         }
-        let own = |block: &usize| match &self.undisturbed[arm][*block] {
-            Some(undisturbed) => undisturbed,
-            None => &self.responses[arm][*block],
-        };
-        let mut buckets: Buckets = blocks.iter().flat_map(own).copied().collect();
+        let mut buckets: Buckets = blocks
+            .iter()
+            .flat_map(|block| match &self.undisturbed[arm][*block] {
+                Some(undisturbed) => undisturbed,
+                None => &self.responses[arm][*block],
+            })
+            .copied()
+            .collect();
         buckets.sort_unstable();
-        let slices = self.trials(arm, blocks).flat_map(|trial| &trial.slices);
-        let due = slices
+        let due = self
+            .trials(arm, blocks)
+            .flat_map(|trial| &trial.slices)
             .filter(|slice| !slice.stood_still)
             .map(|slice| slice.due);
         let answered: u64 = buckets.iter().map(|(_, count)| count).sum();
-        Times {
-            due: due.sum::<u64>().max(answered),
-            buckets,
-            ..all
-        }
+        Times { due: due.sum::<u64>().max(answered), buckets, ..all }
     }
 
-    /// Requests behind the response-time quantiles of `arm` in `blocks`: those that were due, answered or not.
+    /// Returns the number of requests behind the response-time quantiles of `arm` in `blocks`: those that were due,
+    /// answered or not.
     pub(crate) fn samples(&self, arm: usize, blocks: &[usize]) -> u64 {
         self.due(arm, blocks).max(self.answered(arm, blocks))
     }
 
     fn answered(&self, arm: usize, blocks: &[usize]) -> u64 {
-        let buckets = blocks.iter().flat_map(|block| &self.responses[arm][*block]);
-        buckets.map(|(_, count)| count).sum()
+        blocks.iter().flat_map(|block| &self.responses[arm][*block]).map(|(_, count)| count).sum()
     }
 
-    /// Requests that were due in measured time. Where that was not recorded, those that were answered
-    /// there and those that never ended, wherever they were due.
+    /// Returns the number of requests that were due in measured time. If that was not recorded, the requests that were
+    /// answered in it and all that never ended, whenever they were due.
     fn due(&self, arm: usize, blocks: &[usize]) -> u64 {
         let trials = self.trials(arm, blocks);
         match sum(trials.clone(), |slice| slice.due) as u64 {
@@ -123,7 +121,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// `metric` of `arm` over `blocks` taken together; zero or not a number when nothing is known.
+    /// Returns `metric` of `arm` over `blocks` taken together; zero or NaN if nothing is known.
     pub(crate) fn value(&self, metric: Metric, arm: usize, blocks: &[usize]) -> f64 {
         match metric {
             Metric::Rate => rate(self.trials(arm, blocks), self.data.study),
@@ -140,38 +138,32 @@ impl<'a> Values<'a> {
         blocks: &'b [usize],
     ) -> impl Iterator<Item = &'a TrialRecord> + Clone + use<'a, 'b> {
         let data = self.data;
-        blocks
-            .iter()
-            .filter_map(move |block| data.usable(*block, arm))
+        blocks.iter().filter_map(move |block| data.usable(*block, arm))
     }
 
-    /// Response times of all requests that were due in some blocks.
+    /// Returns the response times of all requests that were due in some blocks.
     pub(crate) fn times(&self, arm: usize, blocks: &[usize]) -> Times {
         let buckets = blocks.iter().flat_map(|block| &self.responses[arm][*block]);
         let mut buckets: Buckets = buckets.copied().collect();
         buckets.sort_unstable();
         let answers = Answers::of(self.trials(arm, blocks), self.data.study);
-        Times {
-            buckets,
-            good: answers.good_share(),
-            due: self.samples(arm, blocks),
-        }
+        Times { buckets, good: answers.good_share(), due: self.samples(arm, blocks) }
     }
 }
 
-/// Response times of requests that were due. One that was not answered, or not as it should be, took for
-/// ever. That wrong answers take as long as right ones is assumed: histograms do not tell them apart.
+/// Response times of requests that were due. A request that was not answered, or not as it should be, counts as
+/// infinitely long. Wrong answers are assumed to take as long as right ones, because histograms do not tell them apart.
 pub(crate) struct Times {
-    /// (nanoseconds, count) of those that were answered, ascending.
+    /// Response times of answered requests, (nanoseconds, count), ascending.
     pub(crate) buckets: Buckets,
-    /// Share of these that are right.
+    /// Share of the answers that are right.
     pub(crate) good: f64,
-    /// All.
+    /// Number of requests that were due.
     pub(crate) due: u64,
 }
 
-/// Share of the requests that were due in a trial that broke each limit of its study's capacity objective, in its
-/// order; its response times are given as (nanoseconds, count), ascending.
+/// Returns the share of the requests due in a trial that broke each limit of its study's capacity objective, in the
+/// objective's order. `buckets` are the trial's response times, (nanoseconds, count), ascending.
 pub fn bad_shares(trial: &TrialRecord, buckets: Vec<(u64, u64)>, study: &Study) -> Vec<f64> {
     if study.capacity.is_empty() {
         return Vec::new();
@@ -193,18 +185,16 @@ pub fn bad_shares(trial: &TrialRecord, buckets: Vec<(u64, u64)>, study: &Study) 
         Limit::Errors(_) => answers.bad_share(),
     };
     // Where nothing was due nothing is bad.
-    let each = study.capacity.iter().map(of);
-    each.map(|bad| if bad.is_finite() { bad } else { 0.0 })
-        .collect()
+    study.capacity.iter().map(of).map(|bad| if bad.is_finite() { bad } else { 0.0 }).collect()
 }
 
 impl Times {
-    /// Right answers in one of the counts.
+    /// Returns the number of right answers in a count of answers.
     fn good(&self, count: u64) -> f64 {
         count as f64 * self.good
     }
 
-    /// Nanoseconds; infinite where it falls among those that were not answered, not a number where nothing
+    /// Returns a quantile in nanoseconds; infinite if it falls among requests that were not answered, NaN if nothing
     /// was due.
     pub(crate) fn quantile(&self, quantile: f64) -> f64 {
         if self.due == 0 {
@@ -220,12 +210,9 @@ impl Times {
         reaches.map_or(f64::INFINITY, |(ns, _)| *ns as f64)
     }
 
-    /// The share that took longer than this, 0..1; not a number where nothing was due.
+    /// Returns the share of requests that took longer than `ns`, 0..1; NaN if nothing was due.
     pub(crate) fn beyond(&self, ns: f64) -> f64 {
-        let within = self
-            .buckets
-            .iter()
-            .take_while(|(time, _)| *time as f64 <= ns);
+        let within = self.buckets.iter().take_while(|(time, _)| *time as f64 <= ns);
         let within: u64 = within.map(|(_, count)| count).sum();
         1.0 - self.good(within) / self.due as f64
     }

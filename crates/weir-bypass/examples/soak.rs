@@ -1,14 +1,10 @@
 //! Sends many requests through proxies, by TCP and with both hops bypassed, and compares every byte.
 //!
-//! `cargo run --release -p weir-bypass --example soak [REQUESTS] [CLIENTS] [SECONDS] [PROXY…]`: a
-//! million requests from 16 connections for each way, and no longer than 600 seconds, through `nginx`,
-//! `haproxy`, `envoy`, `caddy`, or `direct`: to the origin server, by one hop.
+//! Usage: `cargo run --release -p weir-bypass --example soak [REQUESTS] [CLIENTS] [SECONDS] [PROXY…]`. By default each
+//! way sends a million requests from 16 connections and takes 600 seconds at most. PROXY is `nginx`, `haproxy`,
+//! `envoy`, `caddy`, or `direct`, which sends to the origin server over one hop.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "an example tells what it saw"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example tells what it saw")]
 #![expect(dead_code, reason = "the tests need more of their peers")]
 
 #[path = "../tests/it/peers.rs"]
@@ -23,15 +19,9 @@ use std::time::{Duration, Instant};
 use peers::{Client, Place, Proxy, WOKEN};
 use weir_bypass::Bypass;
 
-/// Sizes of content and how many of a thousand requests ask for them.
-const SIZES: [(usize, u64); 6] = [
-    (0, 20),
-    (100, 300),
-    (1 << 10, 500),
-    (10_000, 159),
-    (100_000, 20),
-    (1 << 20, 1),
-];
+/// Content sizes in bytes, and the number out of a thousand requests that ask for each.
+const SIZES: [(usize, u64); 6] =
+    [(0, 20), (100, 300), (1 << 10, 500), (10_000, 159), (100_000, 20), (1 << 20, 1)];
 
 #[derive(Default)]
 struct Tally {
@@ -40,13 +30,11 @@ struct Tally {
     errors: AtomicU64,
 }
 
-/// A proxy's name, and how it is started.
+/// Name of a proxy, and the function that starts it.
 type Way = (&'static str, fn(&Place, &Path) -> Option<Proxy>);
 
 const WAYS: [Way; 5] = [
-    ("nginx", |place, folder| {
-        Proxy::nginx(place, folder, "", true)
-    }),
+    ("nginx", |place, folder| Proxy::nginx(place, folder, "", true)),
     ("haproxy", |place, folder| Proxy::haproxy(place, folder, "")),
     ("envoy", Proxy::envoy),
     ("caddy", Proxy::caddy),
@@ -65,11 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     for (name, start) in WAYS.into_iter().filter(|(name, _)| named(name)) {
         for bypassed in [false, true] {
-            let load = Load {
-                requests,
-                clients,
-                seconds,
-            };
+            let load = Load { requests, clients, seconds };
             one_way(name, start, bypassed, &load)?;
         }
     }
@@ -117,9 +101,7 @@ fn one_way(
     });
     let counters = bypass.as_ref().map(Bypass::counters).transpose()?;
     let total = counters.unwrap_or_default().total;
-    let share = total
-        .redirected_share()
-        .map_or("-".to_owned(), |s| format!("{:.2} %", s * 100.0));
+    let share = total.redirected_share().map_or("-".to_owned(), |s| format!("{:.2} %", s * 100.0));
     println!(
         "{name:8} {:7} {:>9} {:>12} {:>7} {:>11} {:>12} {:>6} {:>8.1}",
         if bypassed { "sockmap" } else { "TCP" },
@@ -138,7 +120,7 @@ fn one_way(
     Ok(())
 }
 
-/// One client's part: most requests on a kept connection, which is renewed now and then.
+/// Runs one client: most of its requests use a kept connection, which is renewed now and then.
 fn run(place: &Place, tally: &Tally, (client, clients): (u64, u64), all: u64, until: Instant) {
     let mut kept = None;
     for number in (client..all).step_by(clients as usize) {

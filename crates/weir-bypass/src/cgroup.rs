@@ -1,4 +1,4 @@
-//! The group of this process in the second version of cgroups (cgroups(7)).
+//! The cgroup v2 of this process (cgroups(7)).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,26 +11,21 @@ pub(crate) fn of_this_process() -> Result<File, BypassError> {
         std::fs::read_to_string(path)
             .map_err(|e| BypassError::NoCgroup(format!("cannot read {path}: {e}")))
     };
-    let path = path_of(
-        &read("/proc/self/cgroup")?,
-        &read("/proc/self/mountinfo")?,
-        Path::is_dir,
-    )?;
+    let path = path_of(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?, Path::is_dir)?;
     File::open(&path)
         .map_err(|e| BypassError::NoCgroup(format!("cannot open {}: {e}", path.display())))
 }
 
-/// The directory of a group, from `/proc/PID/cgroup` and `/proc/PID/mountinfo` (proc(5)).
+/// Finds the directory of a group from `/proc/PID/cgroup` and `/proc/PID/mountinfo` (proc(5)).
 ///
-/// A mount may show a part of the hierarchy alone, its root; the group's path is beneath that or
-/// the mount does not show it.
+/// A mount may show only the part of the hierarchy below its root; a group whose path is not below that root is not
+/// visible in the mount.
 fn path_of(
     groups: &str,
     mounts: &str,
     is_there: impl Fn(&Path) -> bool,
 ) -> Result<PathBuf, BypassError> {
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
-    let group = group.ok_or_else(|| {
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).ok_or_else(|| {
         BypassError::NoCgroup("the process is in no group of the second version".to_owned())
     })?;
     let mut seen = Vec::new();
@@ -44,13 +39,14 @@ fn path_of(
             return Ok(path);
         }
     }
-    Err(BypassError::NoCgroup(match seen.is_empty() {
-        true => "none is mounted".to_owned(),
-        false => format!("`{group}` is not below {}", seen.join(", ")),
+    Err(BypassError::NoCgroup(if seen.is_empty() {
+        "none is mounted".to_owned()
+    } else {
+        format!("`{group}` is not below {}", seen.join(", "))
     }))
 }
 
-/// Root and mount point of a line of mountinfo that is about cgroup2.
+/// Returns root and mount point of a mountinfo line for cgroup2; `None` for other lines.
 fn cgroup2_mount(line: &str) -> Option<(String, String)> {
     let (mount, filesystem) = line.split_once(" - ")?;
     if filesystem.split(' ').next() != Some("cgroup2") {
@@ -78,10 +74,7 @@ mod tests {
     fn the_group_is_found_wherever_it_is_mounted() {
         let groups = "8:pids:/other\n0::/user.slice/weir\n";
         let found = path(groups, HYBRID);
-        assert_eq!(
-            found.as_deref(),
-            Ok("/sys/fs/cgroup/unified/user.slice/weir")
-        );
+        assert_eq!(found.as_deref(), Ok("/sys/fs/cgroup/unified/user.slice/weir"));
         let unified = "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
         assert_eq!(path("0::/", unified).as_deref(), Ok("/sys/fs/cgroup/"));
     }

@@ -1,4 +1,4 @@
-//! How the programs write down endpoints and counters (`bpf/sockmap.bpf.c`).
+//! Layout of endpoints and counters in the BPF programs' maps (`bpf/sockmap.bpf.c`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,14 +7,14 @@ use crate::{Counts, Hop};
 /// `struct endpoint`: the address in network byte order, and the port.
 pub(crate) type Key = [u32; 5];
 
-/// `struct hop`: the cookies of its ends' namespaces, and its row of `counts`.
+/// `struct hop`: the cookies of the two ends' namespaces, and the hop's row of `counts`.
 pub(crate) type Leg = [u64; 3];
 
 /// `struct counters`.
 pub(crate) type Row = [u64; 8];
 
-/// An IPv4 address is written as IPv6 writes it, and any address as none, so that sockets of both
-/// families agree.
+/// Returns the map key of an endpoint. An IPv4 address is mapped to IPv6, and an unspecified address is all zeros, so
+/// that sockets of both families agree.
 pub(crate) fn key(server: SocketAddr) -> Key {
     let octets = match server.ip() {
         ip if ip.is_unspecified() => [0; 16],
@@ -30,12 +30,12 @@ pub(crate) fn key(server: SocketAddr) -> Key {
 }
 
 pub(crate) fn leg(hop: Hop, row: u32) -> Leg {
-    let cookies = hop.namespaces.map(|ends| [ends.client.0, ends.server.0]);
-    let [client, server] = cookies.unwrap_or_default();
+    let [client, server] =
+        hop.namespaces.map(|ends| [ends.client.0, ends.server.0]).unwrap_or_default();
     [client, server, row.into()]
 }
 
-/// The counts of all CPUs together.
+/// Adds up the counts of all CPUs.
 pub(crate) fn sum(rows: &[Row]) -> Counts {
     let column = |index: usize| rows.iter().map(|row| row[index]).sum();
     Counts {

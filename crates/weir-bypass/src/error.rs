@@ -1,4 +1,4 @@
-//! Why sockets cannot be bypassed here, and what it would take.
+//! Reasons why sockets cannot be bypassed on this host, and the remedies.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,41 +7,41 @@ use aya::EbpfError;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
 
-/// Why sockets cannot be bypassed here.
+/// Reason why sockets cannot be bypassed on this host.
 #[derive(Debug, thiserror::Error)]
 pub enum BypassError {
     /// The process may not load BPF programs, or not these.
     #[error("cannot {0}: not permitted")]
     NotPermitted(&'static str),
-    /// The second version of cgroups is not mounted, or this process's group is not to be seen.
+    /// cgroup v2 is not mounted, or this process's group is not visible.
     #[error("no cgroup2 mount shows the group of this process: {0}")]
     NoCgroup(String),
-    /// The kernel has no description of its own structures.
+    /// The kernel does not provide BTF, the description of its own structures.
     #[error("cannot read the kernel's BTF: {0}")]
     NoBtf(#[source] aya::BtfError),
-    /// The kernel is older than anything that could work.
+    /// The kernel is older than the minimum, Linux 5.17.
     #[error("this kernel ({0}) is too old for a bypass that ends with its process")]
     KernelTooOld(String),
     /// The kernel refused a program, a map or a link.
     #[error("cannot {doing}: {words}")]
     Refused {
-        /// What was tried.
+        /// Operation that failed.
         doing: &'static str,
-        /// The kernel's words, or the loader's.
+        /// Message of the kernel or the loader.
         words: String,
     },
-    /// A trial on loopback went wrong: with this kernel, programs would not get what was sent.
+    /// The loopback trial failed: with this kernel, programs would not receive the bytes that were sent.
     #[error("this kernel's sockmap cannot be used: {0}")]
     Unfit(String),
-    /// The trial on loopback could not be made.
+    /// The loopback trial could not be run.
     #[error("cannot try the bypass on loopback: {0}")]
     Trial(#[from] io::Error),
-    /// More endpoints than there is room for.
+    /// There are more endpoints than the maps have room for.
     #[error("cannot bypass {hop} too: there is room for {room} endpoints")]
     TooManyHops {
-        /// The one too many.
+        /// Endpoint for which there was no room.
         hop: SocketAddr,
-        /// How many there may be.
+        /// Maximum number of endpoints.
         room: u32,
     },
     /// The endpoint is bypassed already.
@@ -52,11 +52,11 @@ pub enum BypassError {
     Unknown(SocketAddr),
 }
 
-/// Where this is known to work.
+/// Kernel version on which the bypass is known to work.
 const SEEN: &str = "it was seen to work on Linux 6.18";
 
 impl BypassError {
-    /// What to do about it, where that can be said.
+    /// Returns the remedy, if one is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             BypassError::NotPermitted(_) => {
@@ -82,16 +82,15 @@ impl BypassError {
         Some(hint.replace("SEEN", SEEN))
     }
 
-    /// What the loader says of a program or a map.
+    /// Makes an error of the loader's message about a program or a map.
     pub(crate) fn loading(doing: &'static str, error: EbpfError) -> BypassError {
         if refused_for_want_of_rights(&error) {
             return BypassError::NotPermitted(doing);
         }
         let words = match &error {
-            EbpfError::ProgramError(ProgramError::LoadError {
-                io_error,
-                verifier_log,
-            }) => format!("{io_error}: {}", verdict(&verifier_log.to_string())),
+            EbpfError::ProgramError(ProgramError::LoadError { io_error, verifier_log }) => {
+                format!("{io_error}: {}", verdict(&verifier_log.to_string()))
+            }
             other => chain(other),
         };
         BypassError::Refused { doing, words }
@@ -106,7 +105,7 @@ impl BypassError {
     }
 }
 
-/// What the verifier found, at the end of its log of hundreds of lines.
+/// Finds the verifier's verdict, which stands at the end of its log of hundreds of lines.
 fn verdict(log: &str) -> String {
     let statistics = ["verification time", "stack depth", "processed "];
     let finding = |line: &&str| !line.is_empty() && !statistics.iter().any(|s| line.starts_with(s));

@@ -1,37 +1,36 @@
 //! Socket-level bypass of the kernel's TCP between two ends on one host (sockmap).
 //!
-//! What one end sends is put straight into the other's receive queue: no TCP/IP, no softirq, no
-//! device. Handshake and close stay TCP's. Three BPF programs do it, `bpf/sockmap.bpf.c`, which also
-//! says why no byte overtakes another and how a slow reader is waited for. Their object is part of
-//! the source, so that a build takes no clang; `make bpf` makes it anew.
+//! The bytes that one end sends are put straight into the other end's receive queue: no TCP/IP, no softirq, no device.
+//! Handshake and close stay TCP's. Three BPF programs implement it; `bpf/sockmap.bpf.c` also explains why no byte
+//! overtakes another and how the sender waits for a slow reader. The compiled object is part of the source, so that a
+//! build needs no clang; `make bpf` rebuilds it.
 //!
-//! Sockets are taken in when their handshake ends, and only of the cgroup of this process: both ends
-//! must be processes of it or of groups below. The kernel takes everything down when the process
-//! ends, however it ends: nothing is pinned, and what holds the programs are descriptors.
+//! Sockets are added when their handshake ends, and only those of this process's cgroup: both ends must be processes in
+//! it or in groups below. The kernel removes everything when the process ends, however it ends: nothing is pinned, and
+//! only descriptors hold the programs.
 //!
-//! Several bypasses may be attached in one cgroup. A [`Hop`] that names the network namespaces of its
-//! ends has no sockets of others, whatever their addresses; one that names none takes all that have its
-//! address, so two of those in one cgroup must not have the same.
+//! Several bypasses may be attached in one cgroup. A [`Hop`] that names the network namespaces of its ends takes no
+//! sockets of other namespaces, whatever their addresses. A hop that names none takes all sockets with its address, so
+//! two such hops in one cgroup must not have the same address.
 //!
-//! # What a program on a bypassed socket sees otherwise
+//! # Differences that a program on a bypassed socket notices
 //!
-//! Seen on Linux 6.18:
+//! Observed on Linux 6.18:
 //!
-//! * `MSG_TRUNC` copies instead of dropping: `recv` with it needs a buffer as long as it says.
+//! * `MSG_TRUNC` copies instead of dropping: `recv` with it needs a buffer of the full length.
 //! * `MSG_WAITALL` does not wait.
 //! * A `close` with bytes unread ends with FIN instead of RST.
-//! * `splice` from one finds what came by TCP alone, and never what was redirected: who splices waits
-//!   for ever. To one it may, as `sendfile`.
-//! * A `recv` that blocks may fail with EAGAIN, though it is to wait: when FIN or RST comes, or bytes by
-//!   TCP (a message that found a full queue). Asked again, it goes on. Programs whose sockets do not
-//!   block, as those of proxies, see nothing of it.
+//! * `splice` from a bypassed socket returns only bytes that came by TCP, never redirected ones: a program
+//!   that splices from it waits for ever. `splice` to it works, as does `sendfile`.
+//! * A `recv` that blocks may fail with EAGAIN instead of waiting: when FIN or RST comes, or bytes by
+//!   TCP (a message that met a full queue). When repeated, it goes on. Programs with non-blocking
+//!   sockets, such as proxies, do not notice.
 //!
-//! Not tried, and to be kept away from bypassed sockets until it is: `SO_RCVLOWAT`, `MSG_ZEROCOPY`,
-//! kernel TLS. What is redirected does not pass through TCP, so its counters, packet filters and
-//! captures cannot know of it.
+//! Not tested, and not to be used on bypassed sockets until tested: `SO_RCVLOWAT`, `MSG_ZEROCOPY`, kernel TLS.
+//! Redirected bytes do not pass through TCP, so its counters, packet filters and captures cannot show them.
 //!
-//! That FIONREAD tells of redirected and other bytes together, without which nginx would stop
-//! reading, is tried at every [`Bypass::attach`].
+//! Every [`Bypass::attach`] tests that FIONREAD counts redirected and other bytes together; otherwise nginx would stop
+//! reading.
 
 mod cgroup;
 mod endpoint;
@@ -52,65 +51,62 @@ pub use namespace::{Ends, Namespace};
 
 use endpoint::{Key, Leg, Row};
 
-/// The object of `bpf/sockmap.bpf.c`.
+/// Compiled object of `bpf/sockmap.bpf.c`.
 const PROGRAMS: &[u8] = aya::include_bytes_aligned!("bpf/sockmap.bpf.o");
-/// HOPS_MAX there.
+/// Maximum number of hops; `HOPS_MAX` in `bpf/sockmap.bpf.c`.
 const HOPS_MAX: u32 = 1024;
-/// SOCKETS_MAX there.
+/// Maximum number of sockets; `SOCKETS_MAX` in `bpf/sockmap.bpf.c`.
 const SOCKETS_MAX: u32 = 1 << 18;
-/// `struct tuple` there.
+/// Key of a socket; `struct tuple` in `bpf/sockmap.bpf.c`.
 type Tuple = [u32; 10];
 
 /// One leg between two ends: all connections to one endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
-    /// What clients connect to. Without an address (`0.0.0.0`, `[::]`), its port at any address.
+    /// Address that clients connect to. If unspecified (`0.0.0.0`, `[::]`), its port at any address.
     pub server: SocketAddr,
-    /// Where both ends are; `None`: in any namespaces.
+    /// Network namespaces of both ends; `None`: any namespaces.
     pub namespaces: Option<Ends>,
 }
 
 impl From<SocketAddr> for Hop {
-    /// In any namespaces.
+    /// Makes a hop in any namespaces.
     fn from(server: SocketAddr) -> Hop {
-        Hop {
-            server,
-            namespaces: None,
-        }
+        Hop { server, namespaces: None }
     }
 }
 
-/// What happened to sockets and messages. A message is what one call sent, or a part of up to 544 KiB.
+/// Counts of sockets and messages. A message is the data of one send call, or a part of it of up to 544 KiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Sockets taken in: two for a connection with both ends here.
+    /// Sockets added to the bypass: two for a connection with both ends in it.
     pub sockets: u64,
     /// Messages redirected.
     pub redirected: u64,
-    /// Their bytes.
+    /// Bytes of redirected messages.
     pub redirected_bytes: u64,
-    /// Messages left to TCP because the peer is not taken in: it is on another host, in another
-    /// cgroup, or has closed.
+    /// Messages left to TCP because the peer is not in the bypass: it is on another host, in another cgroup, or has
+    /// closed.
     pub alone: u64,
-    /// Messages left to TCP because earlier ones that went by TCP are not read yet.
+    /// Messages left to TCP because earlier messages sent by TCP are still unread.
     pub behind: u64,
     /// Messages left to TCP because the peer's queue holds 256 KiB, or memory for TCP is scarce.
     pub full: u64,
-    /// Bytes of messages left to TCP. Of one that the kernel had no room for, the rest comes again
-    /// and is counted again.
+    /// Bytes of messages left to TCP. If the kernel has no room for a whole message, the rest comes again and is
+    /// counted again.
     pub tcp_bytes: u64,
-    /// Sockets that were not taken in though they were to be: there is room for 262,144, or memory is
-    /// scarce. What they send goes by TCP and is counted nowhere.
+    /// Sockets that should have been added but were not: there is room for 262,144, or memory is scarce. Their messages
+    /// go by TCP and are not counted.
     pub refused: u64,
 }
 
 impl Counts {
-    /// Messages left to TCP.
+    /// Returns the number of messages left to TCP.
     pub fn left_to_tcp(&self) -> u64 {
         self.alone + self.behind + self.full
     }
 
-    /// Redirected bytes of all, 0 to 1; none without bytes.
+    /// Returns the share of redirected bytes in all bytes, 0 to 1; `None` if there are no bytes.
     pub fn redirected_share(&self) -> Option<f64> {
         let all = self.redirected_bytes + self.tcp_bytes;
         (all > 0).then(|| self.redirected_bytes as f64 / all as f64)
@@ -133,38 +129,35 @@ impl std::ops::AddAssign for Counts {
 /// Counts since the bypass was attached, or since the hop was added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// All hops together.
+    /// Sum of all hops.
     pub total: Counts,
-    /// By hop, in the order of addresses.
+    /// Counts by hop, in the order of addresses.
     pub hops: Vec<(SocketAddr, Counts)>,
 }
 
-/// A bypass that is attached, until it is dropped.
+/// An attached bypass; dropping it detaches it.
 ///
-/// Dropping it while bypassed connections are open loses what their ends have not read: end the
-/// load first.
+/// Dropping it while bypassed connections are open loses the bytes that their ends have not read: end the load first.
 pub struct Bypass {
     hops: HashMap<MapData, Key, Leg>,
     asked: HashMap<MapData, u64, u64>,
     counts: PerCpuArray<MapData, Row>,
-    /// Endpoints and their rows of `counts`.
+    /// Row of `counts` by endpoint.
     rows: BTreeMap<SocketAddr, u32>,
-    /// Holds the programs, the link and the maps.
+    /// Owner of the programs, the link and the maps.
     _programs: Ebpf,
 }
 
 impl std::fmt::Debug for Bypass {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bypass")
-            .field("hops", &self.rows.keys())
-            .finish_non_exhaustive()
+        f.debug_struct("Bypass").field("hops", &self.rows.keys()).finish_non_exhaustive()
     }
 }
 
-/// Whether connections can be bypassed here. It finds out by doing it, on loopback.
+/// Checks whether connections can be bypassed on this host, by bypassing one on loopback.
 ///
 /// # Errors
-/// They cannot; the error says why, and what it would take.
+/// Connections cannot be bypassed; the error gives the reason and the remedy.
 pub fn available() -> Result<(), BypassError> {
     Bypass::attach(&[]).map(drop)
 }
@@ -173,7 +166,7 @@ impl Bypass {
     /// Bypasses all connections to these endpoints that begin from now on.
     ///
     /// # Errors
-    /// The kernel does not allow it or cannot do it rightly. Nothing is left behind then.
+    /// The kernel does not allow the bypass or does it wrongly. Nothing is left behind then.
     pub fn attach(hops: &[Hop]) -> Result<Bypass, BypassError> {
         let mut bypass = Bypass::load(SOCKETS_MAX)?;
         trial::run(&mut bypass)?;
@@ -183,7 +176,7 @@ impl Bypass {
         Ok(bypass)
     }
 
-    /// With room for so many sockets.
+    /// Loads and attaches the programs with room for `room` sockets.
     fn load(room: u32) -> Result<Bypass, BypassError> {
         // Before 5.7 the loader would attach without a link, which outlives its process.
         let kernel = KernelVersion::current().map_err(|e| BypassError::Refused {
@@ -211,11 +204,11 @@ impl Bypass {
         })
     }
 
-    /// The network namespace of the calling thread. It finds out by a connection on its loopback
+    /// Returns the network namespace of the calling thread. The namespace is found through a connection on its loopback
     /// interface, which has to be up.
     ///
     /// # Errors
-    /// There is no such connection, or the kernel refused.
+    /// The connection cannot be made, or the kernel refused.
     pub fn namespace_of_this_thread(&mut self) -> Result<Namespace, BypassError> {
         namespace::of_this_thread(&mut self.asked)
     }
@@ -223,35 +216,29 @@ impl Bypass {
     /// Bypasses the connections to another endpoint that begin from now on.
     ///
     /// # Errors
-    /// It is bypassed already, or there is no room.
+    /// The endpoint is bypassed already, or there is no room.
     pub fn add(&mut self, hop: Hop) -> Result<(), BypassError> {
-        let same = |other: &SocketAddr| endpoint::key(*other) == endpoint::key(hop.server);
-        if self.rows.keys().any(same) {
+        if self.rows.keys().any(|other| endpoint::key(*other) == endpoint::key(hop.server)) {
             return Err(BypassError::Twice(hop.server));
         }
         let row = (0..HOPS_MAX)
             .find(|row| !self.rows.values().any(|used| used == row))
-            .ok_or(BypassError::TooManyHops {
-                hop: hop.server,
-                room: HOPS_MAX,
-            })?;
+            .ok_or(BypassError::TooManyHops { hop: hop.server, room: HOPS_MAX })?;
         let doing = "add an endpoint to the bypass";
         let refused = |e| BypassError::map(doing, e);
         let cpus = aya::util::nr_cpus().map_err(|(_, e)| BypassError::Trial(e))?;
         let zeros = aya::maps::PerCpuValues::try_from(vec![Row::default(); cpus])?;
         self.counts.set(row, zeros, 0).map_err(refused)?;
-        self.hops
-            .insert(endpoint::key(hop.server), endpoint::leg(hop, row), 0)
-            .map_err(refused)?;
+        self.hops.insert(endpoint::key(hop.server), endpoint::leg(hop, row), 0).map_err(refused)?;
         self.rows.insert(hop.server, row);
         Ok(())
     }
 
-    /// Leaves the connections to an endpoint that begin from now on to TCP. Those that are open stay
-    /// bypassed until they end, and may be counted with an endpoint that is added later.
+    /// Leaves connections to an endpoint that begin from now on to TCP. Open connections stay bypassed until they end,
+    /// and may be counted for an endpoint that is added later.
     ///
     /// # Errors
-    /// It was not bypassed.
+    /// The endpoint was not bypassed.
     pub fn remove(&mut self, hop: Hop) -> Result<(), BypassError> {
         if self.rows.remove(&hop.server).is_none() {
             return Err(BypassError::Unknown(hop.server));
@@ -261,15 +248,17 @@ impl Bypass {
             .map_err(|e| BypassError::map("take an endpoint off the bypass", e))
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn counters(&self) -> Result<Counters, BypassError> {
         let mut counters = Counters::default();
         for (&server, row) in &self.rows {
-            let rows = self.counts.get(row, 0);
-            let rows = rows.map_err(|e| BypassError::map("read the bypass's counters", e))?;
+            let rows = self
+                .counts
+                .get(row, 0)
+                .map_err(|e| BypassError::map("read the bypass's counters", e))?;
             let counts = endpoint::sum(&rows);
             counters.total += counts;
             counters.hops.push((server, counts));
@@ -278,18 +267,17 @@ impl Bypass {
     }
 }
 
-/// Loads the programs and attaches them: first those that decide about messages, so that no socket
-/// is taken in without them.
+/// Loads the programs and attaches them, first those that decide about messages, so that no socket is added without
+/// them.
 fn start(programs: &mut Ebpf, cgroup: &std::fs::File) -> Result<(), BypassError> {
     let doing = "load the programs of the bypass";
     let refused = |e| BypassError::program(doing, e);
-    let missing = || BypassError::Refused {
-        doing,
-        words: "the object lacks one".to_owned(),
-    };
-    let sockets = SockHash::<_, Tuple>::try_from(programs.map("sockets").ok_or_else(missing)?);
-    let sockets = sockets.map_err(|e| BypassError::map(doing, e))?;
-    let sockets = sockets.fd().try_clone().map_err(BypassError::Trial)?;
+    let missing = || BypassError::Refused { doing, words: "the object lacks one".to_owned() };
+    let sockets = SockHash::<_, Tuple>::try_from(programs.map("sockets").ok_or_else(missing)?)
+        .map_err(|e| BypassError::map(doing, e))?
+        .fd()
+        .try_clone()
+        .map_err(BypassError::Trial)?;
 
     let verdict = programs.program_mut("verdict").ok_or_else(missing)?;
     let verdict: &mut SkMsg = verdict.try_into().map_err(refused)?;

@@ -1,7 +1,7 @@
-//! Network namespaces as BPF programs tell them apart: by a cookie that no other ever has.
+//! Network namespaces, identified as BPF programs do by a cookie that is never reused.
 //!
-//! SO_NETNS_COOKIE (socket(7)) tells it too, and no library asks for it without unsafe code; so a
-//! program is asked: it sees a connection of a socket that is known by its own cookie.
+//! SO_NETNS_COOKIE (socket(7)) returns it too, but no library offers that option without unsafe code. A BPF program
+//! reads it instead, from a connection of a socket that is identified by its own cookie.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,42 +11,33 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, 
 
 use crate::BypassError;
 
-/// A network namespace; [`Bypass::namespace_of_this_thread`](crate::Bypass::namespace_of_this_thread)
-/// makes them.
+/// A network namespace, obtained from [`Bypass::namespace_of_this_thread`](crate::Bypass::namespace_of_this_thread).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Namespace(pub(crate) u64);
 
-/// The namespaces of a hop's ends.
+/// Network namespaces of a hop's two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// Where connections come from.
+    /// Namespace that connections come from.
     pub client: Namespace,
-    /// Where they are accepted.
+    /// Namespace in which connections are accepted.
     pub server: Namespace,
 }
 
 impl Ends {
-    /// Both in one.
+    /// Makes ends that are both in one namespace.
     pub fn within(namespace: Namespace) -> Ends {
-        Ends {
-            client: namespace,
-            server: namespace,
-        }
+        Ends { client: namespace, server: namespace }
     }
 }
 
-/// Asks through `asked` of the programs.
+/// Finds the calling thread's namespace with the programs' map `asked`.
 pub(crate) fn of_this_thread(
     asked: &mut HashMap<MapData, u64, u64>,
 ) -> Result<Namespace, BypassError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let client = socket_with(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .map_err(io::Error::from)?;
+    let client = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(io::Error::from)?;
     let key = sockopt::socket_cookie(&client).map_err(io::Error::from)?;
     let doing = "ask for the cookie of a network namespace";
     let refused = |e| BypassError::map(doing, e);

@@ -1,8 +1,7 @@
-//! A connection on loopback that tells whether this kernel's sockmap can be used.
+//! Connection on loopback that tests whether this kernel's sockmap can be used.
 //!
-//! Kernels differ in what FIONREAD tells of a bypassed socket: TCP's bytes alone, redirected ones
-//! alone, or all. nginx asks it after every receive that filled its buffer, and stops reading when
-//! it says 0.
+//! Kernels differ in the bytes that FIONREAD counts on a bypassed socket: TCP's alone, redirected ones alone, or all.
+//! nginx calls FIONREAD after every receive that filled its buffer, and stops reading when it returns 0.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,12 +13,12 @@ use crate::{Bypass, BypassError, Ends, Hop};
 
 /// Bytes that are redirected in one message.
 const SMALL: usize = 5000;
-/// More than fits into a queue, so that TCP has a part.
+/// Bytes that exceed a queue, so that TCP carries a part.
 const LARGE: usize = 1 << 20;
-/// For what a kernel does at once.
+/// Time limit for operations that a kernel does at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Tries it, and takes its endpoint off again.
+/// Runs the trial, and removes its endpoint again.
 pub(crate) fn run(bypass: &mut Bypass) -> Result<(), BypassError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let hop = Hop {
@@ -50,7 +49,7 @@ pub(crate) fn run(bypass: &mut Bypass) -> Result<(), BypassError> {
     bypass.remove(hop)
 }
 
-/// Sends pieces until all is gone or the kernel has no room.
+/// Sends pieces until `most` bytes are sent or the kernel has no room; returns the number of bytes sent.
 fn fill(client: &mut TcpStream, most: usize) -> io::Result<usize> {
     let piece = [b'b'; 16 * 1024];
     let mut sent = 0;
@@ -64,7 +63,7 @@ fn fill(client: &mut TcpStream, most: usize) -> io::Result<usize> {
     Ok(sent)
 }
 
-/// Waits until FIONREAD tells of so many bytes.
+/// Waits until FIONREAD returns at least `least` bytes.
 fn told(socket: &TcpStream, least: u64, of: &str) -> Result<(), BypassError> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -73,9 +72,7 @@ fn told(socket: &TcpStream, least: u64, of: &str) -> Result<(), BypassError> {
             return Ok(());
         }
         if Instant::now() > until {
-            return unfit(&format!(
-                "FIONREAD tells of {told} bytes, not of {least} {of}"
-            ));
+            return unfit(&format!("FIONREAD tells of {told} bytes, not of {least} {of}"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

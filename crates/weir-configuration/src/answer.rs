@@ -1,48 +1,48 @@
-//! What a configuration does with a request of a load.
+//! The answers that a configuration can give to a request of a load.
 
 use std::fmt;
 
 use weir_model::record::FROM_FILES;
 
-/// What is done with a request.
+/// Answer of a configuration to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It is passed on.
+    /// The request is passed on.
     Passes,
-    /// The connection is passed on as it is; what asks and answers is not looked into.
+    /// The connection is passed on as it is; its contents are not inspected.
     Tunnels,
-    /// It is answered from files.
+    /// The request is answered from files.
     Files,
-    /// It is answered with a status of the 2xx that the configuration says.
+    /// The request is answered with a 2xx status that the configuration sets.
     Fixed(u16),
-    /// It is sent elsewhere.
+    /// The client is redirected elsewhere.
     Redirects,
-    /// It is answered with another status that the configuration says.
+    /// The request is answered with another status that the configuration sets.
     Returns(u16),
-    /// It is answered with the proxy's own counters or health.
+    /// The request is answered with the proxy's own counters or health.
     Statistics,
     /// The connection, or the handshake, is refused.
     Closes,
-    /// Nothing takes it; why, as a clause.
+    /// Nothing takes the request; the reason, as a clause.
     Nothing(String),
-    /// No client of the load can be served there, whatever it asks for.
+    /// No client of the load can be served at this place, whatever it requests.
     Bars(Barrier),
-    /// What it depends on is not said by the configuration alone.
+    /// The answer depends on something that the configuration alone does not say.
     Unknown,
 }
 
-/// What a configuration asks of clients and a load's do not have.
+/// Demand on clients that the clients of a load cannot meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Barrier {
-    /// Where it says so: the index of the file, and a byte of its text.
+    /// Position of the demand: index of the file, and byte offset in its text.
     pub(crate) at: (usize, usize),
-    /// As a clause.
+    /// Description of the demand, as a clause.
     pub(crate) what: String,
     pub(crate) hint: &'static str,
 }
 
 impl Barrier {
-    /// Clients are to show a certificate, because something says so.
+    /// Returns the barrier for a demanded client certificate; `says` is the setting that demands it.
     pub(crate) fn certificate(at: (usize, usize), says: &str) -> Barrier {
         Barrier {
             at,
@@ -51,7 +51,7 @@ impl Barrier {
         }
     }
 
-    /// HTTP/2 alone is spoken, because something says so.
+    /// Returns the barrier for a server that speaks HTTP/2 only; `says` is the setting responsible.
     pub(crate) fn http2(at: (usize, usize), says: &str) -> Barrier {
         Barrier {
             at,
@@ -61,7 +61,7 @@ impl Barrier {
         }
     }
 
-    /// TLS is passed on as it is, by something.
+    /// Returns the barrier for TLS that `by` passes on undecrypted.
     pub(crate) fn sealed(at: (usize, usize), by: &str) -> Barrier {
         Barrier {
             at,
@@ -74,7 +74,7 @@ impl Barrier {
 }
 
 impl Answer {
-    /// The answer of a status that a configuration says.
+    /// Returns the answer for a status that a configuration sets.
     pub(crate) fn of_status(status: u16) -> Answer {
         match status {
             200..=299 => Answer::Fixed(status),
@@ -84,7 +84,8 @@ impl Answer {
         }
     }
 
-    /// How well it suits a load that names no port: the lower the better; `None`: not at all.
+    /// Returns how well the answer suits a load that names no port: the lower the better. None if it does not suit at
+    /// all.
     pub(crate) fn rank(&self, files: bool) -> Option<u8> {
         match self {
             Answer::Passes => Some(u8::from(files)),
@@ -96,7 +97,7 @@ impl Answer {
     }
 }
 
-/// As a clause: `passes it on`.
+/// Writes the answer as a clause: `passes it on`.
 impl fmt::Display for Answer {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,8 +1,8 @@
-//! Which listener, server and location a load asks: looked up in the configuration as the proxy would.
+//! Looks up the listener, server and location that a load asks, as the proxy would.
 //!
-//! Each language says where it listens ([`Door`]) and which way a request takes that comes in there
-//! ([`Way`]); which of the listeners is asked is decided here, for all of them alike. Nothing is guessed: what depends
-//! on something that a configuration alone does not say is [`Answer::Unknown`].
+//! Each language lists its listeners ([`Door`]) and finds the way of a request that comes in there ([`Way`]). The
+//! choice among the listeners is made here, for all languages alike. Nothing is guessed: an answer that depends on
+//! something outside of the configuration is [`Answer::Unknown`].
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -14,64 +14,65 @@ use crate::names::without_port;
 use crate::place::{about, error, line_and_column};
 use crate::{Ask, ConfigurationError, Listener, Source};
 
-/// Listeners that a message lists at most.
+/// Maximum number of listeners that a message lists.
 const LISTED: usize = 10;
 
-/// What answers one request of a load.
+/// The parts of a configuration that answer one request of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// The listener, as the server that answers has it.
+    /// Listener of the server that answers, with TLS as the load asks.
     pub listener: Listener,
-    /// The place of the first listener that shares its socket, among all of the configuration.
+    /// Index of the first listener on the same socket, among all listeners of the configuration.
     pub index: usize,
-    /// What passes connections of clients on to the listener, and is left out.
+    /// Parts that pass client connections on to the listener; a run leaves them out.
     pub past: Vec<Spot>,
-    /// HAProxy: the frontends that pass the connection or the request on before `server` has it.
+    /// HAProxy: the frontends that pass the connection or the request on before it reaches `server`.
     pub through: Vec<Spot>,
     /// nginx: the `server`; HAProxy: the `frontend` or `listen`; Envoy: the virtual host; Caddy: the server.
     pub server: Option<Spot>,
     /// nginx: the innermost `location`; HAProxy: the `backend` or `listen`; Envoy and Caddy: the route.
     pub location: Option<Spot>,
-    /// nginx: locations that had the request before, and sent it on when they had checked it.
+    /// nginx: locations that checked the request first and then sent it on.
     pub left: Vec<Spot>,
-    /// What it does with the request.
+    /// Answer of the server or location to the request.
     pub answer: Answer,
-    /// What compresses answers there, where somebody wrote it for that and this request does not accept it.
+    /// Statement that compresses answers, if the user wrote one and this request does not accept compression.
     pub compressed: Option<Spot>,
 }
 
-/// A part of a configuration.
+/// A named part of a configuration, with its position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spot {
     /// Index in [`Source::files`].
     pub file: usize,
-    /// Bytes of its text: of nginx the directive's name, of HAProxy the words of the section's header, of
+    /// Byte range in the file's text: in nginx the directive's name, in HAProxy the words of the section's header, in
     /// documents the value.
     pub span: Range<usize>,
-    /// Line of its begin, counted from 1.
+    /// Line on which the part begins, counted from 1.
     pub line: usize,
-    /// What it is called: `server shop.example`, `location /api/`, `backend app`.
+    /// Display name: `server shop.example`, `location /api/`, `backend app`.
     pub name: String,
-    /// Its JSON pointer (RFC 6901) in a document; else empty.
+    /// JSON pointer (RFC 6901) of the part in a document; empty in other languages.
     pub pointer: String,
 }
 
-/// A listener as those who choose among all see it.
+/// A listener with the properties by which one is chosen among all.
 pub(crate) struct Door {
     pub(crate) listener: Listener,
-    /// Where it stands: file, and byte of its text.
+    /// Position: index of the file, and byte offset in its text.
     pub(crate) at: (usize, usize),
-    /// The last of its ports, where it has several.
+    /// Last port of a range of ports; None for a single port.
     pub(crate) last_port: Option<u16>,
-    /// What it belongs to; doors of one thing stand near each other.
+    /// Number of the group that the listener belongs to, such as a server; a load may get another listener of its
+    /// group.
     pub(crate) group: usize,
-    /// The first door that shares its socket: itself, or one before.
+    /// Index of the first door that shares its socket: its own, or a lower one.
     pub(crate) first: usize,
-    /// Whether HTTP over TCP is no use there.
+    /// True if the listener is of no use for HTTP over TCP.
     pub(crate) is_udp: bool,
-    /// Whether what stands behind it speaks TLS, so that it may be asked so, or in clear.
+    /// True if the part behind the listener speaks TLS, so that loads may ask with TLS or in clear.
     pub(crate) is_either: bool,
-    /// Whether clients come to it through another alone.
+    /// True if clients reach the listener only through another one.
     pub(crate) is_inner: bool,
 }
 
@@ -99,39 +100,32 @@ impl Door {
 /// A request as a proxy sees it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
-    /// The name in the handshake; `None` in clear.
+    /// Server name in the TLS handshake; None in clear.
     pub(crate) server_name: Option<&'a str>,
-    /// The Host field.
+    /// Value of the Host field.
     pub(crate) authority: &'a str,
-    /// The Host field, without a port.
+    /// Value of the Host field, without a port.
     pub(crate) host: &'a str,
-    /// The target up to its query.
+    /// Target up to its query.
     pub(crate) path: &'a str,
-    /// All of the target.
+    /// Complete target, with its query.
     pub(crate) target: &'a str,
-    /// Its method.
     pub(crate) method: &'a str,
     fields: &'a [(String, String)],
-    /// The port that is named for it.
+    /// Port that the load names, or else the proxy's port.
     pub(crate) port: Option<u16>,
-    /// Whether the load names the host, so that the server must be one for it.
+    /// True if the load names the host, so that the server must be one for it.
     pub(crate) is_named: bool,
-    /// Whether its client shows a certificate.
+    /// True if the client shows a certificate.
     pub(crate) is_certified: bool,
-    /// Whether it is right that nothing takes it.
+    /// True if it is no error when nothing takes the request.
     may_miss: bool,
 }
 
 impl<'a> Request<'a> {
-    /// The same request for another path, of another host, as a proxy passes it on.
+    /// Returns the same request with another path and host, as a proxy passes it on.
     pub(crate) fn passed_on<'p>(&'p self, path: &'p str, host: &'p str) -> Request<'p> {
-        Request {
-            path,
-            target: path,
-            host,
-            authority: host,
-            ..*self
-        }
+        Request { path, target: path, host, authority: host, ..*self }
     }
 
     pub(crate) fn all(ask: &'a AskSpec) -> impl Iterator<Item = Request<'a>> {
@@ -157,24 +151,21 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Whether it came over TLS.
+    /// Returns true if the request came over TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.server_name.is_some()
     }
 
-    /// What comes behind the `?` of its target.
+    /// Returns the query of the target, without the `?`; empty if there is none.
     pub(crate) fn query(&self) -> &'a str {
         self.target.split_once('?').map_or("", |(_, query)| query)
     }
 
-    /// The value of a field but Host, empty where the load sends none; `None`: it has a slot or is
-    /// there several times, or the engine makes it.
+    /// Returns the value of a header field, empty if the load sends none. None for Host, for a field with a slot
+    /// (`{{…}}`) or several values, and for a field that the engine makes.
     pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
         let is_it = |own: &str| own.eq_ignore_ascii_case(name);
-        if ["connection", "content-length", "host", "transfer-encoding"]
-            .into_iter()
-            .any(is_it)
-        {
+        if ["connection", "content-length", "host", "transfer-encoding"].into_iter().any(is_it) {
             return None;
         }
         let mut values = self.fields.iter().filter(|(own, _)| is_it(own));
@@ -185,27 +176,28 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether it surely names no coding that an answer could have (RFC 9110 section 12.5.3).
+    /// Returns true if the request certainly accepts no content coding (RFC 9110 section 12.5.3).
     pub(crate) fn is_plain(&self) -> bool {
         let value = self.field("accept-encoding").map(str::trim);
         value.is_some_and(|value| value.is_empty() || value.eq_ignore_ascii_case("identity"))
     }
 }
 
-/// The way of a request from a listener on.
+/// Way of a request through the configuration, from a listener on.
 pub(crate) struct Way {
     pub(crate) through: Vec<Spot>,
     pub(crate) server: Option<Spot>,
     pub(crate) location: Option<Spot>,
-    /// As of [`Asked`].
+    /// Same as [`Asked::left`].
     pub(crate) left: Vec<Spot>,
     pub(crate) answer: Answer,
-    /// What compresses answers, where it is no stock configuration's; nginx and HAProxy alone say it so far.
+    /// Statement that compresses answers, unless a stock configuration has it too. Only nginx and HAProxy report it so
+    /// far.
     pub(crate) compressed: Option<Spot>,
 }
 
 impl Way {
-    /// One that ends at once.
+    /// Returns a way that ends at once, with this answer.
     pub(crate) fn end(answer: Answer) -> Way {
         Way {
             through: Vec::new(),
@@ -218,20 +210,20 @@ impl Way {
     }
 }
 
-/// How a language says that a listener is missing.
+/// Texts by which a language reports a missing listener.
 #[derive(Clone, Copy)]
 pub(crate) struct Missing {
-    /// Of one in clear: `no HTTP server listens in clear`.
+    /// Text for a missing listener in clear: `no HTTP server listens in clear`.
     pub(crate) clear: &'static str,
     pub(crate) tls: &'static str,
-    /// What to do where there is none at all.
+    /// Hint for a configuration that has no listener at all.
     pub(crate) hint: &'static str,
 }
 
-/// Where a configuration listens.
+/// All listeners of a configuration.
 pub(crate) struct Doors<'a> {
     pub(crate) source: &'a Source,
-    /// In the order of [`Listener`]s.
+    /// Doors in the order of the [`Listener`]s.
     pub(crate) all: Vec<Door>,
     pub(crate) missing: Missing,
 }
@@ -242,49 +234,49 @@ impl Doors<'_> {
     }
 }
 
-/// A configuration in which ways can be looked up.
+/// A configuration in which the ways of requests can be looked up.
 pub(crate) trait Map {
     fn doors(&self) -> &Doors<'_>;
 
-    /// The way of a request that comes in at a door.
+    /// Returns the way of a request that comes in at a door.
     fn way(&self, door: usize, request: &Request<'_>) -> Way;
 
-    /// Whether a server there is called as the request's host.
+    /// Returns true if a server at the door is named like the request's host.
     fn is_for_host(&self, _door: usize, _request: &Request<'_>) -> bool {
         false
     }
 
-    /// The variable by which a door has its port, where nothing says what it holds.
+    /// Returns the variable that holds a door's port, if the value of that variable is not known.
     fn variable(&self, _door: usize) -> Option<&str> {
         None
     }
 
-    /// What to do about a variable that is to hold a port.
+    /// Returns a hint how to set a variable that has to hold a port.
     fn how_to_set(&self, _variable: &str, _port: u16) -> String {
         String::new()
     }
 
-    /// What passes connections on to a door, so that clients may not come to it by themselves.
+    /// Returns the parts that pass connections on to a door, so that clients may not reach it directly.
     fn before(&self, _door: usize) -> Vec<Spot> {
         Vec::new()
     }
 
-    /// Of the doors that share a socket with this one, that of a server.
+    /// Returns the door of a server, among the doors that share a socket with `door`.
     fn door_of(&self, door: usize, _server: &Spot) -> usize {
         door
     }
 }
 
-/// What answers the requests of a load, all at one listener.
+/// Looks up the answers to the requests of a load, all at one listener.
 ///
-/// A load that names a port gets the listener at that port. Else it is the listener at the proxy's port, if it is
-/// one in clear or with TLS as the load asks; or one that belongs to the same server or section; or the first
-/// of all. Of several it is the first that passes the load's first request on, answers it from files, or might.
-/// One that redirects, refuses, or shows statistics is never chosen by itself.
+/// A load that names a port gets the listener at that port. Otherwise it gets the listener at the proxy's port, if that
+/// listener speaks TLS or cleartext as the load asks; or another listener of the same server or section; or the first
+/// of all. Among several, the first is chosen that passes the load's first request on, answers it from files, or might
+/// do so. A listener that redirects, refuses, or shows statistics is only chosen by its port.
 ///
 /// # Errors
-/// Nobody listens as asked; a host or a path that the load names meets nothing there; what is there asks for
-/// more than clients of a study have.
+/// Returns an error if no listener matches the load, if a host or a path that the load names matches nothing there, or
+/// if the configuration demands more than clients of a study have.
 pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
     let door = choose(map, ask)?;
     let index = map.doors().all[door].first;
@@ -293,22 +285,10 @@ pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, Config
         if let Some(error) = refused(map, index, &request, &way) {
             return Err(error);
         }
-        let Way {
-            through,
-            server,
-            location,
-            left,
-            answer,
-            compressed,
-        } = way;
-        let own = server
-            .as_ref()
-            .map_or(index, |server| map.door_of(index, server));
+        let Way { through, server, location, left, answer, compressed } = way;
+        let own = server.as_ref().map_or(index, |server| map.door_of(index, server));
         Ok(Asked {
-            listener: Listener {
-                tls: ask.tls,
-                ..map.doors().all[own].listener.clone()
-            },
+            listener: Listener { tls: ask.tls, ..map.doors().all[own].listener.clone() },
             index,
             past: map.before(index),
             through,
@@ -322,7 +302,7 @@ pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, Config
     Request::all(ask).map(asked).collect()
 }
 
-/// The address of every listener that is asked, by its place among all.
+/// Returns the new address of every listener that loads ask, by the listener's index among all.
 pub(crate) fn addresses(
     map: &dyn Map,
     asks: &[Ask],
@@ -342,8 +322,7 @@ pub(crate) fn addresses(
 
 fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
     let doors = &map.doors().all;
-    let fits = |door: &usize| doors[*door].speaks(ask.tls);
-    let all: Vec<usize> = (0..doors.len()).filter(fits).collect();
+    let all: Vec<usize> = (0..doors.len()).filter(|door| doors[*door].speaks(ask.tls)).collect();
     let at = |port: u16| {
         let mut there = all.clone();
         there.retain(|door| doors[*door].has_port(port));
@@ -378,8 +357,8 @@ fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
     best(&outer).ok_or_else(|| none_by_itself(map, &outer, &request))
 }
 
-/// Of some doors the first that suits a load best, those with a port before others, and those of servers
-/// that are called as the host before those that take any.
+/// Returns the door that suits a load best. Doors with a port come before others, and doors of servers named like the
+/// host before those of servers for any host.
 fn best(map: &dyn Map, among: &[usize], request: &Request<'_>, files: bool) -> Option<usize> {
     let ranked = among.iter().filter_map(|&door| {
         let rank = map.way(door, request).answer.rank(files)?;
@@ -389,7 +368,7 @@ fn best(map: &dyn Map, among: &[usize], request: &Request<'_>, files: bool) -> O
     ranked.min().map(|(.., door)| door)
 }
 
-/// Nobody listens as asked.
+/// Returns the error for a load that no listener matches.
 fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
     let missing = map.doors().missing;
     let what = if tls { missing.tls } else { missing.clear };
@@ -409,18 +388,18 @@ fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
         return error(place, door.at.1, what).hint(map.how_to_set(variable, port));
     }
     let named: Vec<String> = doors.iter().take(LISTED).map(Door::place).collect();
-    let at_first = |first: &Door| error(&map.doors().source.files[first.at.0], first.at.1, &*what);
     let found = doors.first().map_or_else(
         || about(&map.doors().source.files[0].path, &*what),
-        at_first,
+        |first| error(&map.doors().source.files[first.at.0], first.at.1, &*what),
     );
-    found.hint(match named.is_empty() {
-        true => missing.hint.to_owned(),
-        false => format!("listeners: {}", named.join(", ")),
+    found.hint(if named.is_empty() {
+        missing.hint.to_owned()
+    } else {
+        format!("listeners: {}", named.join(", "))
     })
 }
 
-/// There are listeners, and none that is chosen by itself.
+/// Returns the error for listeners of which none suits a load that names no port.
 fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> ConfigurationError {
     let doors = &map.doors().all;
     let first = &doors[all[0]];
@@ -436,11 +415,7 @@ fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> Config
         format!("{} {}", doors[door].place(), way.answer)
     });
     let each: Vec<String> = each.collect();
-    let how = if request.is_tls() {
-        "with TLS"
-    } else {
-        "in clear"
-    };
+    let how = if request.is_tls() { "with TLS" } else { "in clear" };
     let what = format!(
         "no listener {how} passes on a request for `{}` with the host `{}`: {}",
         request.path,
@@ -454,8 +429,8 @@ fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> Config
     error(&map.doors().source.files[first.at.0], first.at.1, what).hint(hint)
 }
 
-/// Why a request cannot be asked there, if it cannot: something that the load names is not there, or it asks
-/// for what clients of a study do not have.
+/// Returns the error for a request that the door cannot serve: something that the load names is not there, or the
+/// configuration demands something that clients of a study do not have. None if the request can be served.
 fn refused(
     map: &dyn Map,
     door: usize,
@@ -483,7 +458,7 @@ fn refused(
 }
 
 impl Spot {
-    /// A part of a file.
+    /// Returns the part at a byte range of a file.
     pub(crate) fn new(source: &Source, file: usize, span: Range<usize>, name: String) -> Spot {
         Spot {
             file,

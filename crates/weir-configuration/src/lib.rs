@@ -1,17 +1,17 @@
-//! Configurations that users wrote: read without loss, changed only where a setting says so, and
-//! given back as the smallest diff.
+//! Configurations written by users: read without loss, changed only in the settings of a study, and returned with the
+//! smallest diff.
 //!
-//! A [`Source`] is the files of one configuration, byte for byte as they were read. Readers of each
-//! language find out *where* things stand ([`nginx`], [`haproxy`], [`document`] for JSON and YAML);
-//! a change is a few [`Splice`]s of the text, so comments, order, blanks and line ends stay.
+//! A [`Source`] holds the files of one configuration, byte for byte as they were read. Readers for each language find
+//! the *positions* of their parts ([`nginx`], [`haproxy`], [`document`] for JSON and YAML). A change is a few
+//! [`Splice`]s of the text, so comments, order, blanks and line ends stay.
 //!
 //! Two kinds of change are kept apart:
 //!
-//! * [`Wanted`] settings are what an arm of a study says. They are what a user is shown as a diff.
-//! * [`Surroundings`] are what a trial needs so that a copy can run beside others without touching
-//!   anything of the user's: addresses, logs, process numbers. No diff has them.
+//! * [`Wanted`] settings are those of an arm of a study. A user is shown them as a diff.
+//! * [`Surroundings`] are the changes with which a copy can run in a trial beside others without touching anything of
+//!   the user's: addresses, logs, process numbers. No diff has them.
 //!
-//! No file is written here but below a folder that the caller names.
+//! This crate writes files only below a folder that the caller names.
 
 mod answer;
 mod asked;

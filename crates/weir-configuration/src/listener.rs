@@ -1,18 +1,18 @@
-//! Where a configuration listens, for messages.
+//! Addresses on which a configuration listens, for messages.
 
 use std::path::PathBuf;
 
-/// One address that a proxy is asked at.
+/// One address on which a proxy listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
-    /// The user's file.
+    /// File of the user's that sets the address.
     pub file: PathBuf,
-    /// Line where it begins in the file, counted from 1.
+    /// Line on which the listener begins in the file, counted from 1.
     pub line: usize,
     /// The address as the user wrote it.
     pub address: String,
-    /// Its port; `None` for a path, or where the configuration does not say.
+    /// Port; None for a path, or if the configuration does not say.
     pub port: Option<u16>,
-    /// Whether it is asked over TLS.
+    /// True if clients speak TLS to the listener.
     pub tls: bool,
 }

@@ -1,6 +1,6 @@
-//! Names of hosts and regular expressions, compared as proxies do.
+//! Comparison of host names and regular expressions as proxies do it.
 
-/// A host without its port; an address of IPv6 stands in brackets.
+/// Returns a host without its port; an IPv6 address stands in brackets.
 pub(crate) fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -8,8 +8,8 @@ pub(crate) fn without_port(host: &str) -> &str {
     }
 }
 
-/// Whether a host is one that a name with an asterisk stands for, and how long the name is: `*.example.org`
-/// or `www.*`, in any case of letters. The asterisk stands for one character at least.
+/// Returns the length of a name with an asterisk (`*.example.org` or `www.*`) if it matches a host, in any case of
+/// letters. The asterisk stands for at least one character. None if it does not match.
 pub(crate) fn wildcard(name: &str, host: &str) -> Option<usize> {
     let (before, behind) = name.split_once('*')?;
     let (before, behind) = (before.to_ascii_lowercase(), behind.to_ascii_lowercase());
@@ -20,8 +20,8 @@ pub(crate) fn wildcard(name: &str, host: &str) -> Option<usize> {
     is_it.then_some(name.len())
 }
 
-/// Whether a regular expression is found in a text; `None`: it has what is not known here (looking back,
-/// references back, looking ahead in a group).
+/// Returns true if a regular expression matches somewhere in a text; None if it uses unsupported features (lookbehind,
+/// back references, lookahead in a group).
 pub(crate) fn is_found(pattern: &str, any_case: bool, text: &str) -> Option<bool> {
     if let Some([before, inner, behind]) = looks_ahead(pattern) {
         let is = |pattern: String, text: &str| is_found(&pattern, any_case, text);
@@ -41,13 +41,13 @@ pub(crate) fn is_found(pattern: &str, any_case: bool, text: &str) -> Option<bool
     Some(built(pattern, any_case)?.is_match(text))
 }
 
-/// What the groups of a regular expression hold in a text, the whole of it first; `None`: it is not found,
-/// or has what is not known here.
+/// Returns the groups of a regular expression in a text, the whole match first; None if it does not match, or uses
+/// unsupported features.
 pub(crate) fn captures(pattern: &str, text: &str) -> Option<Vec<String>> {
     let pattern = built(pattern, false)?;
     let found = pattern.captures(text)?;
-    let groups = found.iter();
-    let texts = groups.map(|group| group.map_or(String::new(), |group| group.as_str().to_owned()));
+    let texts =
+        found.iter().map(|group| group.map_or(String::new(), |group| group.as_str().to_owned()));
     Some(texts.collect())
 }
 
@@ -56,8 +56,8 @@ fn built(pattern: &str, any_case: bool) -> Option<regex_lite::Regex> {
     builder.case_insensitive(any_case).build().ok()
 }
 
-/// What stands before the first `(?!…)` outside of groups, in it, and behind it, in a regular expression without
-/// alternatives outside of groups.
+/// Splits a regular expression at its first `(?!…)` outside of groups into the part before it, its contents, and the
+/// part behind it. None if it has no such part, or has alternatives outside of groups.
 fn looks_ahead(pattern: &str) -> Option<[&str; 3]> {
     let bytes = pattern.as_bytes();
     let (mut at, mut depth, mut is_class) = (0, 0_usize, false);
@@ -86,11 +86,7 @@ fn looks_ahead(pattern: &str) -> Option<[&str; 3]> {
         at += 1;
     }
     let (open, close) = (open?, close?);
-    Some([
-        &pattern[..open],
-        &pattern[open + 3..close],
-        &pattern[close + 1..],
-    ])
+    Some([&pattern[..open], &pattern[open + 3..close], &pattern[close + 1..]])
 }
 
 #[cfg(test)]
@@ -131,12 +127,9 @@ mod tests {
         }
         let held = captures("^/(.*)/(x)?", "/a/b").unwrap();
         assert_eq!(held, ["/a/", "a", ""]);
-        for (host, expected) in [
-            ("a:80", "a"),
-            ("a", "a"),
-            ("[::1]:8080", "[::1]"),
-            ("[::1]", "[::1]"),
-        ] {
+        for (host, expected) in
+            [("a:80", "a"), ("a", "a"), ("[::1]:8080", "[::1]"), ("[::1]", "[::1]")]
+        {
             assert_eq!(without_port(host), expected);
         }
     }

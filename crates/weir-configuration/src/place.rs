@@ -1,19 +1,16 @@
-//! Files read as text, and errors with their place.
+//! Reads files as text, and makes errors with a place.
 
 use std::path::{Path, PathBuf};
 
 use crate::{ConfigurationError, SourceFile};
 
-/// The largest file that is read, in bytes: enough for 10,000 servers some ten times over.
+/// Maximum size of a file, bytes: enough for 10,000 servers some ten times over.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Line and column, both counted from 1, of a byte of the text; columns are characters.
+/// Returns the line and column of a byte in a text, both counted from 1; columns are characters.
 pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = &text.as_bytes()[..at.min(text.len())];
-    let line_from = before
-        .iter()
-        .rposition(|&b| b == b'\n')
-        .map_or(0, |i| i + 1);
+    let line_from = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
     let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
     let in_line = String::from_utf8_lossy(&before[line_from..]);
     // An editor shows no column for a byte order mark.
@@ -21,26 +18,26 @@ pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// An error at a byte of a file.
+/// Returns an error at a byte of a file.
 pub(crate) fn error(file: &SourceFile, at: usize, what: impl Into<String>) -> ConfigurationError {
     ConfigurationError::at(&file.path, &file.text, at, what)
 }
 
-/// A file's text. The path becomes absolute, and links stay as the user named them.
+/// Reads a file as text. The path becomes absolute, and links stay as the user named them.
 ///
 /// # Errors
-/// The file cannot be read, is too large, or is not UTF-8; then with the place of the first byte
-/// that is not.
+/// Returns an error if the file cannot be read, is too large, or is not UTF-8; in the last case with the place of the
+/// first invalid byte.
 pub(crate) fn read(path: &Path) -> Result<SourceFile, ConfigurationError> {
     let path = absolute(path);
     let bytes = bytes(&path).map_err(|e| about(&path, format!("cannot be read: {e}")))?;
     file(path, bytes)
 }
 
-/// A file of these bytes.
+/// Creates a file from its bytes.
 ///
 /// # Errors
-/// They are not UTF-8; with the place of the first byte that is not.
+/// Returns an error with the place of the first invalid byte if the bytes are not UTF-8.
 pub(crate) fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, ConfigurationError> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(SourceFile { path, text }),
@@ -55,35 +52,29 @@ pub(crate) fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, Configur
     }
 }
 
-/// A file's bytes.
+/// Reads a file's bytes.
 ///
 /// # Errors
-/// The file cannot be read, is no regular file, or is too large.
+/// Returns an error if the file cannot be read, is no regular file, or is too large.
 pub(crate) fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     crate::read_regular(path, MAX_BYTES)
 }
 
-/// An error about a whole file.
+/// Returns an error about a whole file.
 pub(crate) fn about(path: &Path, what: impl Into<String>) -> ConfigurationError {
-    ConfigurationError {
-        file: path.to_owned(),
-        line: 1,
-        column: 1,
-        what: what.into(),
-        hint: None,
-    }
+    ConfigurationError { file: path.to_owned(), line: 1, column: 1, what: what.into(), hint: None }
 }
 
-/// The path from the root.
+/// Returns the path as an absolute one, with links as they are.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Where a copy may put a socket.
+/// Returns the path of a socket of a copy.
 ///
 /// # Errors
-/// The path would be longer than what proxies can bind: sockaddr_un has 108 bytes (unix(7)), and
-/// HAProxy binds a temporary name of up to ten bytes more first.
+/// Returns an error if the path is longer than proxies can bind: sockaddr_un has 108 bytes (unix(7)), and HAProxy first
+/// binds a temporary name with up to ten bytes more.
 pub(crate) fn socket(
     prefix: &Path,
     name: &str,
@@ -98,25 +89,25 @@ pub(crate) fn socket(
     Ok(path)
 }
 
-/// Whether a word is one of a list's, which has `, ` between its words.
+/// Returns true if a word is in a list whose words are separated by `, `.
 pub(crate) fn is_among(word: &str, list: &str) -> bool {
     list.split(", ").any(|one| one == word)
 }
 
-/// What to do where a configuration has something that no copy may have.
+/// Hint for a configuration with a part that no copy may have.
 pub(crate) const LEAVE_OUT: &str = "name a copy of your configuration without it in the study";
 
-/// Why no copy may have something that is on no list of what does no harm.
+/// Returns the reason why no copy may have a part that is on no list of harmless ones.
 pub(crate) fn unknown(name: &str) -> String {
     format!("weir does not know what `{name}` contacts or writes, so a copy must not have it")
 }
 
-/// Why no copy may have something that runs a program of the user's.
+/// Returns the reason why no copy may have a part that runs a program of the user's.
 pub(crate) fn runs_code(name: &str) -> String {
     format!("`{name}` runs code that could contact or write anything, which a copy must not do")
 }
 
-/// The line end that a text uses.
+/// Returns the line end that a text uses.
 pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find('\n') {
         Some(i) if text[..i].ends_with('\r') => "\r\n",
@@ -124,13 +115,13 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     }
 }
 
-/// The letters behind a number.
+/// Returns the letters behind a number.
 pub(crate) fn unit(quantity: &str) -> &str {
     quantity.trim_start_matches(|c: char| c.is_ascii_digit())
 }
 
-/// A number of some smallest unit, written in the unit of another quantity, where that is one of these and
-/// the number comes out even.
+/// Returns a number of the smallest unit in the unit of another quantity. None if that unit is not among `units`, or if
+/// the number does not come out even.
 pub(crate) fn like(other: &str, number: u64, units: &[(&str, u64)]) -> Option<String> {
     let own = unit(other);
     let (_, size) = units.iter().find(|(name, _)| *name == own)?;
@@ -138,7 +129,7 @@ pub(crate) fn like(other: &str, number: u64, units: &[(&str, u64)]) -> Option<St
     is_even.then(|| format!("{}{own}", number / size))
 }
 
-/// Columns that the begin of a line takes, with tab stops every eight.
+/// Returns the width in columns of the beginning of a line, with tab stops every eight.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().fold(0, |column, c| match c {
         '\t' => column / 8 * 8 + 8,
@@ -146,11 +137,12 @@ pub(crate) fn width(text: &str) -> usize {
     })
 }
 
-/// Blanks from one column to another, at least one of them, as those that somebody else filled a line with.
+/// Returns the blanks from one column to another, at least one, with tabs if `like` has some.
 pub(crate) fn filled(from: usize, to: usize, like: &str) -> String {
-    match like.contains('\t') {
-        true => "\t".repeat((to.div_ceil(8)).saturating_sub(from / 8).max(1)),
-        false => " ".repeat(to.saturating_sub(from).max(1)),
+    if like.contains('\t') {
+        "\t".repeat((to.div_ceil(8)).saturating_sub(from / 8).max(1))
+    } else {
+        " ".repeat(to.saturating_sub(from).max(1))
     }
 }
 
@@ -160,11 +152,9 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_has_no_column() {
-        for (text, at, expected) in [
-            ("\u{feff}ab", 4, (1, 2)),
-            ("\u{feff}a\né b", 8, (2, 3)),
-            ("ab", 9, (1, 3)),
-        ] {
+        for (text, at, expected) in
+            [("\u{feff}ab", 4, (1, 2)), ("\u{feff}a\né b", 8, (2, 3)), ("ab", 9, (1, 3))]
+        {
             assert_eq!(line_and_column(text, at), expected, "{text:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Files of other people's: read only where they are regular files, and no further than a limit.
+//! Reads files of other users: only regular files, and only up to a limit.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -14,11 +14,11 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     contents(open_regular_through_links(path)?, most)
 }
 
-/// The same of a file below a folder that stands for `/`, so that links there, absolute ones too, lead
-/// to nowhere else (RESOLVE_IN_ROOT of openat2(2), since Linux 5.6; before, links lead where they lead here).
+/// Reads a regular file below a folder that stands for `/`, so that links there, absolute ones too, do not lead outside
+/// (RESOLVE_IN_ROOT of openat2(2), since Linux 5.6; with older kernels, links are followed as on this host).
 ///
 /// # Errors
-/// As for [`read_regular`].
+/// Returns the errors of [`read_regular`].
 pub fn read_regular_below(root: &Path, path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let here = root.join(path.strip_prefix("/").unwrap_or(path));
     if root == Path::new("/") {
@@ -42,8 +42,5 @@ fn contents(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     // Files of the kernel's say that they have none.
-    match bytes.len() as u64 > most {
-        true => Err(too_large()),
-        false => Ok(bytes),
-    }
+    if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
 }

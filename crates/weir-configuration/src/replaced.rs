@@ -1,11 +1,11 @@
-//! Collects what a copy replaces, of all that the requests of a load meet.
+//! Collects the parts on the way of a load's requests that a copy replaces.
 
 use weir_model::record::{ReplacedPart, ReplacedRecord};
 
 use crate::Source;
 use crate::asked::Spot;
 
-/// Replacements that were found so far, each once.
+/// Replacements so far, each once.
 pub(crate) struct Replacements<'s> {
     source: &'s Source,
     all: Vec<ReplacedRecord>,
@@ -13,10 +13,7 @@ pub(crate) struct Replacements<'s> {
 
 impl<'s> Replacements<'s> {
     pub(crate) fn new(source: &'s Source) -> Replacements<'s> {
-        Replacements {
-            source,
-            all: Vec::new(),
-        }
+        Replacements { source, all: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, part: ReplacedPart, spot: &Spot) {
@@ -27,7 +24,7 @@ impl<'s> Replacements<'s> {
         }
     }
 
-    /// In the order of parts and places.
+    /// Returns the replacements, sorted by part and place.
     pub(crate) fn done(mut self) -> Vec<ReplacedRecord> {
         self.all.sort_by(|a, b| a.place().cmp(&b.place()));
         self.all

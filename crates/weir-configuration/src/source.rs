@@ -13,25 +13,24 @@ use similar::{DiffOp, group_diff_ops};
 use weir_model::study::AskSpec;
 use weir_parameters::Parameter;
 
-/// The files of one configuration as they were read, the main one first, each once.
+/// Files of one configuration as they were read, the main one first, each once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The files.
+    /// Files of the configuration, the main one first.
     pub files: Vec<SourceFile>,
-    /// The folder that relative paths in them are taken from: the main file's, unless whoever read
-    /// them was told another.
+    /// Folder from which relative paths are resolved: the main file's, unless the reader was given another one.
     pub base: PathBuf,
-    /// What the arguments of `include` stood for when the files were read, as indices in
-    /// [`Source::files`]. Empty in a language that has none.
+    /// Files that each argument of `include` stood for when the configuration was read, as indices in
+    /// [`Source::files`]. Empty in a language without includes.
     pub includes: BTreeMap<String, Vec<usize>>,
 }
 
 /// One file of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Where the user has it: absolute.
+    /// Absolute path of the user's file.
     pub path: PathBuf,
-    /// All of it. A configuration that is not UTF-8 is refused when it is read.
+    /// Complete text. A configuration that is not UTF-8 is refused when it is read.
     pub text: String,
 }
 
@@ -40,57 +39,57 @@ pub struct SourceFile {
 pub struct Splice {
     /// Index in [`Source::files`].
     pub file: usize,
-    /// Bytes of the text as it was read.
+    /// Byte range of the text as it was read.
     pub range: Range<usize>,
-    /// What takes their place.
+    /// New text for the range.
     pub text: String,
 }
 
-/// A setting that is to be in force.
+/// A setting that has to be in force.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Its row of the catalog, which says how the proxy spells it.
+    /// Row of the catalog, which defines how the proxy spells the setting.
     pub row: &'a Parameter,
-    /// Its level, canonical.
+    /// Canonical level of the setting.
     pub level: &'a str,
 }
 
-/// What a load asks of a copy, and where.
+/// Requests of a load to a copy, and the address for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// What is asked for, in the words of the user's configuration.
+    /// Requests, in terms of the user's configuration.
     pub spec: AskSpec,
-    /// Where the copy is asked for it. Where two ask one listener, the first one's address is that of both.
+    /// Address at which the copy receives the requests. If two loads ask one listener, it has the address of the first.
     pub at: SocketAddr,
 }
 
-/// What a copy of a configuration needs in order to run in a trial.
+/// Everything that a copy of a configuration needs in order to run in a trial.
 #[derive(Debug, Clone)]
 pub struct Surroundings<'a> {
-    /// Folder of the copy, real and absolute: logs, sockets and temporary files go below it.
+    /// Folder of the copy, as a real and absolute path: logs, sockets and temporary files go below it.
     pub prefix: &'a Path,
-    /// What loads ask of it, and where: these are all the addresses that it listens at.
+    /// Requests of the loads, with their addresses; the copy listens on no other addresses.
     pub asks: Vec<Ask>,
-    /// What it shows to clients that ask over TLS; `None`: what the user's shows.
+    /// Certificate for clients that ask over TLS; None for the one in the user's configuration.
     pub certificate: Option<Pem<'a>>,
-    /// The server that takes the place of every origin server.
+    /// Address of the server that replaces every origin server.
     pub origin: SocketAddr,
-    /// User and group as whom workers run; `None`: no change of user, since weir may not.
+    /// User and group for the workers; None if weir may not change the user.
     pub user: Option<(&'a str, &'a str)>,
 }
 
-/// A certificate and its key, as two PEM files by absolute paths. HAProxy looks for the key beside the
-/// certificate, under its name with `.key` behind.
+/// A certificate and its key, as absolute paths of two PEM files. HAProxy looks for the key beside the certificate,
+/// under the certificate's name followed by `.key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pem<'a> {
-    /// The certificate.
+    /// Path of the certificate.
     pub certificate: &'a Path,
-    /// The key.
+    /// Path of the key.
     pub key: &'a Path,
 }
 
 impl Source {
-    /// A configuration of these files, the main one first, without includes.
+    /// Creates a configuration of these files, the main one first, without includes.
     pub fn new(files: Vec<SourceFile>) -> Source {
         let folder = files.first().and_then(|main| main.path.parent());
         Source {
@@ -100,9 +99,9 @@ impl Source {
         }
     }
 
-    /// The same files with some replacements. Insertions at one place keep their order. What two
-    /// of them take away goes once (the blank between two words, say), and of two texts that would take
-    /// the place of the same bytes the first counts.
+    /// Returns the same files with some replacements. Insertions at one place keep their order. Bytes that two
+    /// replacements take away go once (the blank between two words, say), and of two texts for the same bytes the first
+    /// counts.
     #[must_use]
     pub fn with(&self, mut splices: Vec<Splice>) -> Source {
         splices.sort_by_key(|splice| (splice.file, splice.range.start, splice.range.end));
@@ -114,9 +113,9 @@ impl Source {
         changed
     }
 
-    /// Where [`Source::write_below`] puts each file, relative to its folder: as they lie below the
-    /// deepest folder that holds them all. Characters that mean something to a language of
-    /// configurations or to its globs are left out of the names.
+    /// Returns the path at which [`Source::write_below`] puts each file, relative to its folder: as the files lie below
+    /// the deepest folder that contains them all. Characters with a meaning in a language of configurations or in its
+    /// globs are left out of the names.
     pub fn names(&self) -> Vec<PathBuf> {
         let common = self.common_folder();
         let mut taken = BTreeSet::new();
@@ -130,12 +129,14 @@ impl Source {
     }
 
     fn common_folder(&self) -> PathBuf {
-        let folders = self.files.iter().filter_map(|file| file.path.parent());
-        folders
+        self.files
+            .iter()
+            .filter_map(|file| file.path.parent())
             .map(Path::to_owned)
             .reduce(|common, folder| {
-                let shared = common.components().zip(folder.components());
-                shared
+                common
+                    .components()
+                    .zip(folder.components())
                     .take_while(|(a, b)| a == b)
                     .map(|(component, _)| component)
                     .collect()
@@ -143,12 +144,11 @@ impl Source {
             .unwrap_or_default()
     }
 
-    /// Writes all files below `folder`, which is made if need be, and gives the main file's path.
-    /// Nothing is written outside of it, wherever the files came from; and all of it for this user
-    /// alone, whose secrets may be in it.
+    /// Writes all files below `folder`, which is made if needed, and returns the main file's path. Nothing is written
+    /// outside of it, wherever the files came from. Only this user can read the files, since they may contain secrets.
     ///
     /// # Errors
-    /// A folder cannot be made or a file cannot be written.
+    /// Returns an error if a folder cannot be made or a file cannot be written.
     pub fn write_below(&self, folder: &Path) -> io::Result<PathBuf> {
         let names = self.names();
         for (file, name) in self.files.iter().zip(&names) {
@@ -178,7 +178,7 @@ fn spliced(before: &str, splices: &[Splice]) -> String {
     text + &before[at..]
 }
 
-/// A relative path of letters, digits and `-._` alone.
+/// Returns a relative path with only letters, digits and `-._`.
 fn plain(path: &Path) -> PathBuf {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
     path.components()
@@ -190,7 +190,7 @@ fn plain(path: &Path) -> PathBuf {
         .collect()
 }
 
-/// `name`, or the first of `name-2`, `name-3`, … that is not taken.
+/// Returns `name`, or the first of `name-2`, `name-3`, … that is not taken.
 fn distinct(name: PathBuf, taken: &mut BTreeSet<PathBuf>) -> PathBuf {
     let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", name.display())));
     let free = std::iter::once(name.clone())
@@ -201,21 +201,23 @@ fn distinct(name: PathBuf, taken: &mut BTreeSet<PathBuf>) -> PathBuf {
     free
 }
 
-/// The changed lines of all files as one unified diff with three lines around every change and
-/// `a/` and `b/` before the paths, so that `patch -d / -p1` and `git apply` take it; empty where
-/// nothing changed. `diff(after, before)` takes it back.
+/// Returns the changed lines of all files as one unified diff, with three lines around every change and `a/` and `b/`
+/// before the paths, so that `patch -d / -p1` and `git apply` accept it. Empty if nothing changed. `diff(after,
+/// before)` is the reverse.
 ///
-/// Both are states of the same files.
+/// Both must be states of the same files.
 pub fn diff(before: &Source, after: &Source) -> String {
-    let pairs = before.files.iter().zip(&after.files);
-    pairs
+    before
+        .files
+        .iter()
+        .zip(&after.files)
         .filter(|(before, after)| before.text != after.text)
         .map(|(before, after)| file_diff(&before.path, &before.text, &after.text))
         .collect()
 }
 
-/// The line of a text, counted from 1, that became a line of a changed one; for a line that is the
-/// changed one's alone, the last before it. For words of a proxy about a copy.
+/// Returns the line of a text, counted from 1, that became a line of a changed text; for an added line, the last one
+/// before it. It maps a proxy's messages about a copy to the user's file.
 pub fn former_line(before: &str, after: &str, line: usize) -> usize {
     // Nobody waits longer for the place of an error.
     const PATIENCE: Duration = Duration::from_secs(1);
@@ -247,10 +249,7 @@ fn file_diff(path: &Path, before: &str, after: &str) -> String {
             text = format!("--- {a}\n+++ {b}\n");
         }
         text.push_str(&format!("{}\n", UnifiedHunkHeader::new(&hunk)));
-        for change in hunk
-            .iter()
-            .flat_map(|op| op.iter_changes(&*before, &*after))
-        {
+        for change in hunk.iter().flat_map(|op| op.iter_changes(&*before, &*after)) {
             let line = change.value();
             text.push_str(&format!("{}{line}", change.tag()));
             if !line.ends_with('\n') {
@@ -261,11 +260,11 @@ fn file_diff(path: &Path, before: &str, after: &str) -> String {
     text
 }
 
-/// Lines around a change that a diff shows.
+/// Number of lines around a change in a diff.
 const AROUND: usize = 3;
 
-/// What of the lines is the same and what is not, best found by `deadline`. One algorithm alone: `similar::TextDiff` brings
-/// all that there are, with a copy for each way of asking.
+/// Returns the equal and the changed lines of two texts, the best result found by `deadline`. A single algorithm is
+/// used: `similar::TextDiff` includes all of them, with a copy for each way of calling them.
 pub(crate) fn changes(before: &[&str], after: &[&str], deadline: Option<Instant>) -> Vec<DiffOp> {
     let mut seen = Compact::new(Replace::new(Capture::new()), before, after);
     let ranges = (0..before.len(), 0..after.len());
@@ -273,8 +272,8 @@ pub(crate) fn changes(before: &[&str], after: &[&str], deadline: Option<Instant>
     seen.into_inner().into_inner().into_ops()
 }
 
-/// The name of a file as `patch` and `git apply` read it. The end of a line in a name must not begin another
-/// header: such a name is quoted as C does it.
+/// Returns the name of a file as `patch` and `git apply` read it. A name with a line end, which could begin another
+/// header, is quoted as in C.
 fn header_name(side: &str, path: &str) -> String {
     let special = |c: char| c.is_control() || matches!(c, '"' | '\\');
     if path.contains(special) {

@@ -1,7 +1,7 @@
-//! In what two configurations differ, and their copies do not.
+//! Finds differences of two configurations that their copies do not have.
 //!
-//! What a copy replaces or leaves out is known by name where it matters ([`crate::nginx::replaced`] and its like). This is
-//! told without any knowledge of a language, from the words of four texts, so that nothing is lost in silence.
+//! Replaced and omitted parts that matter are known by name ([`crate::nginx::replaced`] and its like). This module
+//! compares the words of four texts without any knowledge of a language, so that no difference is lost in silence.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,14 +13,14 @@ use weir_model::record::SpotRecord;
 use crate::Source;
 use crate::source::changes;
 
-/// How long a comparison of two texts may look for the best one.
+/// Maximum time for the comparison of two texts.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Characters that part words of a statement, besides white space.
+/// Characters that separate words of a statement, besides white space.
 const PARTS: [char; 5] = [',', '[', ']', '"', '\''];
 
-/// Finds where two configurations differ and their copies do not: places of the second, or of the first where the second
-/// has nothing.
+/// Finds the places where two configurations differ and their copies do not: places of the second, or of the first if
+/// the second has nothing there.
 pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
     let ops = compared(&keys(&first.words), &keys(&second.words));
     let mut spots = Vec::new();
@@ -29,9 +29,7 @@ pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
         // Words beside it that both have.
         let beside = |place: Option<usize>| {
             let beside = place.and_then(|place| ops.get(place));
-            beside
-                .filter(|op| is_equal(op))
-                .map_or(0, |op| op.new_range().len())
+            beside.filter(|op| is_equal(op)).map_or(0, |op| op.new_range().len())
         };
         let room = [beside(place.checked_sub(1)), beside(Some(place + 1))];
         match op {
@@ -68,22 +66,18 @@ fn keys<'w>(words: &'w [Word<'_>]) -> Vec<&'w str> {
     words.iter().map(|word| &*word.key).collect()
 }
 
-/// A configuration and what became of its words in the copy.
+/// A configuration, with the words of its copy in place of each of its words.
 pub struct Copied<'s> {
     words: Vec<Word<'s>>,
     copy: Vec<Word<'s>>,
-    /// Words, and the words of the copy that stand in their place, in order.
+    /// Ranges of words, each with the words of the copy in its place, in order.
     placed: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl<'s> Copied<'s> {
-    /// Finds what stands in a copy in place of each word.
+    /// Finds the words of a copy in place of each word.
     pub fn of(original: &'s Source, copy: &'s Source) -> Copied<'s> {
-        let mut side = Copied {
-            words: words(original),
-            copy: words(copy),
-            placed: Vec::new(),
-        };
+        let mut side = Copied { words: words(original), copy: words(copy), placed: Vec::new() };
         for op in compared(&keys(&side.words), &keys(&side.copy)) {
             let (old, new) = (op.old_range(), op.new_range());
             if is_equal(&op) {
@@ -96,11 +90,10 @@ impl<'s> Copied<'s> {
         side
     }
 
-    /// Parts of the original that have words among these, and what stands in the copy in place of each.
+    /// Returns the parts of the original that contain some of these words, each with the words of the copy in its
+    /// place.
     fn touched(&self, words: &Range<usize>) -> &[(Range<usize>, Range<usize>)] {
-        let begin = self
-            .placed
-            .partition_point(|(old, _)| old.end <= words.start);
+        let begin = self.placed.partition_point(|(old, _)| old.end <= words.start);
         let count = self.placed[begin..].partition_point(|(old, _)| old.start < words.end);
         if words.is_empty() {
             return &[];
@@ -108,37 +101,38 @@ impl<'s> Copied<'s> {
         &self.placed[begin..begin + count]
     }
 
-    /// How many words before and behind some have their place in the copy together with some of them.
+    /// Returns the number of words before and behind these words that belong to the same replaced parts.
     fn reach(&self, words: &Range<usize>) -> [usize; 2] {
         let parts = self.touched(words);
         let begin = parts.first().map_or(words.start, |(old, _)| old.start);
         let end = parts.last().map_or(words.end, |(old, _)| old.end);
-        [
-            words.start.saturating_sub(begin),
-            end.saturating_sub(words.end),
-        ]
+        [words.start.saturating_sub(begin), end.saturating_sub(words.end)]
     }
 
-    /// The words of the copy in place of some of the original.
+    /// Returns the words of the copy in place of these words.
     fn copied(&self, words: &Range<usize>) -> Vec<&str> {
-        let touched = self.touched(words).iter();
-        let copied = touched.flat_map(|(old, new)| self.of_same_statements(old, new));
-        copied.map(|word| &*word.key).collect()
+        self.touched(words)
+            .iter()
+            .flat_map(|(old, new)| self.of_same_statements(old, new))
+            .map(|word| &*word.key)
+            .collect()
     }
 
-    /// Words of the copy in place of others, without statements that the copy adds there.
+    /// Returns the words of the copy in place of others, without statements that the copy adds there.
     fn of_same_statements(
         &self,
         old: &Range<usize>,
         new: &Range<usize>,
     ) -> impl Iterator<Item = &Word<'s>> {
         let old = &self.words[old.clone()];
-        let new = self.copy[new.clone()].iter();
-        new.filter(move |word| old.iter().any(|old| old.first == word.first))
+        self.copy[new.clone()]
+            .iter()
+            .filter(move |word| old.iter().any(|old| old.first == word.first))
     }
 
-    /// Finds parts of some words that another configuration does not have at a place, and the copy has nothing for: nothing
-    /// at all, or no more than the other one's for the words beside them, of which both have as many as `room` says.
+    /// Finds the parts of some words that another configuration does not have at a place, and for which the copy has
+    /// nothing: no words at all, or only those that the other copy has for the words beside the place. `room` is the
+    /// number of words before and behind that both configurations share.
     fn lost(
         &self,
         words: &Range<usize>,
@@ -146,20 +140,22 @@ impl<'s> Copied<'s> {
         room: [usize; 2],
     ) -> Vec<SpotRecord> {
         let parts = self.touched(words).iter();
-        let is_lost = |(old, new): &&(Range<usize>, Range<usize>)| {
-            let before = words.start.saturating_sub(old.start);
-            let behind = old.end.saturating_sub(words.end);
-            if before > room[0] || behind > room[1] {
-                return false;
-            }
-            let copied = self.of_same_statements(old, new).map(|word| &*word.key);
-            copied.eq(other.copied(&(at - before..at + behind)))
-        };
-        let spot = |(old, _): &(Range<usize>, Range<usize>)| self.spot(old.start.max(words.start));
-        parts.filter(is_lost).map(spot).collect()
+        parts
+            .filter(|(old, new)| {
+                let before = words.start.saturating_sub(old.start);
+                let behind = old.end.saturating_sub(words.end);
+                if before > room[0] || behind > room[1] {
+                    return false;
+                }
+                let copied = self.of_same_statements(old, new).map(|word| &*word.key);
+                copied.eq(other.copied(&(at - before..at + behind)))
+            })
+            .map(|(old, _)| self.spot(old.start.max(words.start)))
+            .collect()
     }
 
-    /// The line of a word, and a name for it: itself if it is a key, or that of its statement, for a value may be a secret.
+    /// Returns the line of a word, with a name: the word itself if it is a key, or else the first word of its
+    /// statement, since a value may be a secret.
     fn spot(&self, word: usize) -> SpotRecord {
         let word = &self.words[word];
         let name = if word.is_key { word.text } else { word.first };
@@ -173,29 +169,31 @@ impl<'s> Copied<'s> {
 
 /// A word of a file.
 struct Word<'s> {
-    /// Itself behind the first word of its statement: `on` of one is not that of another.
+    /// First word of the statement and the word itself: `on` of one statement is not that of another.
     key: String,
     text: &'s str,
-    /// A colon stands behind it.
+    /// True if a colon follows the word.
     is_key: bool,
     first: &'s str,
     file: &'s Path,
     line: usize,
 }
 
-/// All words that are no comments.
+/// Returns all words outside of comments.
 fn words(source: &Source) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     for file in &source.files {
-        let lines = file.text.lines().enumerate();
-        let lines = lines.filter(|(_, text)| !text.trim_start().starts_with('#'));
-        let statements = lines.flat_map(|(line, text)| {
-            let statements = text.split([';', '{', '}']);
-            statements.map(move |statement| (line + 1, statement))
-        });
+        let statements = file
+            .text
+            .lines()
+            .enumerate()
+            .filter(|(_, text)| !text.trim_start().starts_with('#'))
+            .flat_map(|(line, text)| {
+                text.split([';', '{', '}']).map(move |statement| (line + 1, statement))
+            });
         for (line, statement) in statements {
-            let all = statement.split(|c: char| c.is_whitespace() || PARTS.contains(&c));
-            let mut all = all
+            let mut all = statement
+                .split(|c: char| c.is_whitespace() || PARTS.contains(&c))
                 .filter(|word| !matches!(*word, "" | ":" | "-"))
                 .peekable();
             let first = all.peek().copied().unwrap_or_default();
@@ -212,7 +210,7 @@ fn words(source: &Source) -> Vec<Word<'_>> {
     words
 }
 
-/// Returns true if a colon stands behind a word of a statement, perhaps with a quote before it.
+/// Returns true if a colon follows a word of a statement, perhaps behind a quote.
 fn is_key(statement: &str, word: &str) -> bool {
     let end = word.as_ptr().addr() - statement.as_ptr().addr() + word.len();
     let behind = statement[end..].trim_start_matches(['"', '\'']);

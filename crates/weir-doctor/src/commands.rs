@@ -1,5 +1,5 @@
-//! Commands that say which program, configuration and process they are for. Where they would reach
-//! another one than the nginx that was examined, there are none.
+//! Makes a finding's commands name the program, configuration and process that they are for. Commands that would affect
+//! an nginx other than the examined one are left out.
 
 use weir_model::foreign::in_a_line;
 
@@ -7,12 +7,13 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Then};
 
 impl Facts {
-    /// Whether the files that were read are another root folder's, which commands here do not reach.
+    /// Returns true if the files that were read belong to another root folder, which commands on this host do not
+    /// reach.
     fn is_elsewhere(&self) -> bool {
         self.proxy.as_ref().is_some_and(|proxy| proxy.own_root)
     }
 
-    /// Has nginx check the configuration, and the process that runs with it take it over.
+    /// Returns the command that has nginx check the configuration and, if a process runs with it, reload it.
     fn check_and_reload(&self) -> Option<String> {
         let file = &self.configuration.as_ref()?.file;
         let (mut program, mut prefix) = ("nginx".to_owned(), String::new());
@@ -28,7 +29,7 @@ impl Facts {
         })
     }
 
-    /// Has the process read its files again, if they are those that were examined.
+    /// Returns the command that has the process read its files again; `None` if they are not the examined ones.
     fn reload(&self) -> Option<String> {
         let proxy = self.proxy.as_ref()?;
         let file = self.configuration.as_ref().map(|it| &it.file);
@@ -47,8 +48,8 @@ impl Facts {
     }
 }
 
-/// Gives a finding's commands the names of what they are for. A remark among them, which may quote a path or a
-/// value, is of one line: nothing of it is a command.
+/// Completes a finding's commands with the program, files and process that they are for. A remark among the commands,
+/// which may quote a path or a value, is put on one line, so that nothing of it is run as a command.
 pub(crate) fn address(finding: &mut Finding, facts: &Facts) {
     for command in finding.change.iter_mut().chain(&mut finding.persist) {
         if command.starts_with('#') {
@@ -76,8 +77,8 @@ pub(crate) fn address(finding: &mut Finding, facts: &Facts) {
     }
 }
 
-/// Sysctls of a network namespace are set within it, and no file of the host's sets them at boot. Those of
-/// netfilter's are the initial namespace's alone.
+/// Has sysctls of a network namespace set within that namespace, and drops the commands that persist them: no file of
+/// the host sets them at boot. Netfilter's sysctls are left as they are, since only the initial namespace has them.
 fn within_network(finding: &mut Finding, master: u32) {
     let is_namespaced = |command: &str, begin: &str| {
         let name = command.strip_prefix(begin).unwrap_or_default();
@@ -88,17 +89,15 @@ fn within_network(finding: &mut Finding, master: u32) {
             *command = format!("nsenter --net=/proc/{master}/ns/net {command}");
         }
     }
-    finding
-        .persist
-        .retain(|command| !is_namespaced(command, "echo '"));
+    finding.persist.retain(|command| !is_namespaced(command, "echo '"));
 }
 
-/// A word as a shell takes it for one.
+/// Quotes a word for a shell, if necessary.
 pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "/._-+:@%,=".contains(c)) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
     use crate::configuration::{Search, Statement};
 
-    /// Whoever has a file of their own in an include must not have a command in what an administrator pastes.
+    /// A user whose own file is included must not be able to put a command into the text that an administrator pastes.
     #[test]
     fn nothing_foreign_is_a_command() {
         let entry = |name: &str, file: &str| Statement {
@@ -135,17 +134,13 @@ mod tests {
         }
     }
 
-    /// The words that a shell has of a line, by the shell itself.
     fn shell_words(line: &str) -> Vec<String> {
         let script = format!(
             "sed() {{ for w in sed \"$@\"; do printf '%s\\0' \"$w\"; done; }}\n\
                               intruder() {{ printf 'intruder\\0'; }}\n{line}\n"
         );
-        let output = std::process::Command::new("sh")
-            .args(["-c", &script])
-            .output();
+        let output = std::process::Command::new("sh").args(["-c", &script]).output();
         let text = String::from_utf8(output.unwrap().stdout).unwrap();
-        let words = text.split_terminator('\0').map(str::to_owned);
-        words.collect()
+        text.split_terminator('\0').map(str::to_owned).collect()
     }
 }

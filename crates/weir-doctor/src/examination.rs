@@ -1,4 +1,4 @@
-//! From facts to findings.
+//! Turns facts into findings.
 
 use std::collections::BTreeMap;
 
@@ -10,49 +10,48 @@ use crate::facts::{Asked, Facts, Unread};
 use crate::finding::{Finding, Room, Severity};
 use crate::{commands, rules};
 
-/// The version of the JSON form. It moves when an old reader would be misled.
+/// Version of the JSON form. It changes if an older reader would misinterpret the output.
 pub const FORMAT: &str = "weir-doctor/1";
 
-/// All that was found.
+/// Result of an examination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Examination {
-    /// [`FORMAT`].
+    /// Version of this form: [`FORMAT`].
     pub format: &'static str,
-    /// The load asked for.
+    /// The load to judge by.
     pub asked: Asked,
     /// Findings, the most urgent first.
     pub findings: Vec<Finding>,
-    /// What the settings leave room for.
+    /// Capacity that the settings allow.
     pub room: Vec<Room>,
-    /// What was looked at.
+    /// Descriptions of the sources that were read.
     pub looked_at: Vec<String>,
-    /// What could not be, and why.
+    /// Sources that could not be read, and why.
     pub unread: Vec<Unread>,
 }
 
 impl Examination {
-    /// Whether the load asked for cannot be carried as things are.
+    /// Returns true if the load to judge by cannot be carried with the present settings.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }
 
-    /// How many findings have this severity.
+    /// Returns the number of findings of this severity.
     pub fn count(&self, severity: Severity) -> usize {
-        let same = |finding: &&Finding| finding.severity == severity;
-        self.findings.iter().filter(same).count()
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    /// As JSON, [`FORMAT`].
+    /// Formats the examination as JSON, in version [`FORMAT`].
     ///
     /// # Errors
-    /// None in practice: the types have no maps with keys that are no strings.
+    /// None in practice: all maps in these types have string keys.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
 }
 
-/// Judges facts by all rules.
+/// Applies all rules to the facts.
 pub fn examine(facts: &Facts) -> Examination {
     let mut findings = rules::all(facts);
     findings.sort_by_key(|finding| finding.severity);
@@ -70,19 +69,14 @@ pub fn examine(facts: &Facts) -> Examination {
     }
 }
 
-/// Judges what was read of a Kubernetes cluster.
+/// Applies all rules to the facts read from a Kubernetes cluster.
 pub fn examine_cluster(facts: &ClusterFacts, asked: Asked) -> Examination {
     let mut findings = rules::cluster::all(facts, asked);
     findings.sort_by_key(|finding| finding.severity);
-    let ClusterFacts {
-        context, namespace, ..
-    } = facts;
+    let ClusterFacts { context, namespace, .. } = facts;
     let names: Vec<&str> = facts.nodes.iter().map(|node| node.name.as_str()).collect();
     let pods = rules::counted(facts.pods.len() as u64, "pod");
-    let unread = |(what, why): &(String, String)| Unread {
-        what: what.clone(),
-        why: why.clone(),
-    };
+    let unread = |(what, why): &(String, String)| Unread { what: what.clone(), why: why.clone() };
     Examination {
         format: FORMAT,
         asked,
@@ -96,8 +90,8 @@ pub fn examine_cluster(facts: &ClusterFacts, asked: Asked) -> Examination {
     }
 }
 
-/// Several findings may have the same remedy. A file must not be edited twice: nginx refuses a
-/// directive that is there two times.
+/// Removes commands that an earlier finding already has. A file must not be edited twice: nginx refuses a duplicate
+/// directive.
 fn say_once(findings: &mut [Finding]) {
     let mut said: BTreeMap<String, &'static str> = BTreeMap::new();
     for finding in findings {

@@ -1,5 +1,5 @@
-//! What was read of a host and its proxy, without judgement. Whatever could not be read is `None`
-//! or absent, and [`Facts::unread`] says why.
+//! Facts read from a host and its proxy, without judgement. A fact that could not be read is `None` or absent, and
+//! [`Facts::unread`] says why.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Whether any load was named.
+    /// Returns true if any load was given.
     pub fn is_some(&self) -> bool {
         self.connections.is_some() || self.rate.is_some() || self.connections_per_second.is_some()
     }
@@ -32,7 +32,7 @@ impl Asked {
 pub struct Facts {
     /// The load to judge by.
     pub asked: Asked,
-    /// Release of the kernel, as uname(2) has it.
+    /// Release of the kernel, as in uname(2).
     pub kernel: Option<String>,
     /// Live sysctls by dotted name, in the proxy's network namespace.
     pub sysctls: BTreeMap<String, String>,
@@ -41,9 +41,9 @@ pub struct Facts {
     pub sysctl_lines: Vec<SysctlLine>,
     /// Lines of limits.conf(5) files that set `nofile`.
     pub limit_lines: Vec<LimitLine>,
-    /// What systemd gives the proxy's unit.
+    /// Descriptor limit that systemd gives the proxy's unit.
     pub unit_limit: Option<UnitLimit>,
-    /// The proxy's processes, when it runs.
+    /// Processes of the running proxy; `None` if no proxy runs.
     pub proxy: Option<Proxy>,
     /// Version of nginx, as in `1.22.1`.
     pub nginx_version: Option<[u32; 3]>,
@@ -63,39 +63,37 @@ pub struct Facts {
     pub cpus_allowed: Option<u64>,
     /// Memory of the host, bytes.
     pub memory_bytes: Option<u64>,
-    /// What its control group leaves it.
+    /// Bounds set by the proxy's control group.
     pub cgroup: Cgroup,
-    /// What was looked at, for the reader.
+    /// Descriptions of the sources that were read, for the reader.
     pub looked_at: Vec<String>,
-    /// What could not be, and why.
+    /// Sources that could not be read, and why.
     pub unread: Vec<Unread>,
 }
 
 impl Facts {
-    /// A live sysctl that is one number.
+    /// Returns a live sysctl that is a single number.
     pub fn sysctl(&self, name: &str) -> Option<u64> {
         self.sysctls.get(name)?.parse().ok()
     }
 
-    /// The numbers of a live sysctl that has several.
+    /// Returns the numbers of a live sysctl that has several.
     pub fn sysctl_numbers(&self, name: &str) -> Vec<u64> {
         let text = self.sysctls.get(name).map_or("", String::as_str);
-        text.split_ascii_whitespace()
-            .filter_map(|number| number.parse().ok())
-            .collect()
+        text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
     }
 
-    /// Every line of the sysctl files that sets this key.
+    /// Iterates over the lines of sysctl files that set this key.
     pub fn lines_of<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a SysctlLine> {
         self.sysctl_lines.iter().filter(move |line| line.key == key)
     }
 
-    /// As evidence, the line of a key that wins at boot.
+    /// Returns the line of a key that wins at boot, as evidence.
     pub(crate) fn winning_evidence(&self, key: &str) -> Option<String> {
         self.winning_line(key).map(SysctlLine::evidence)
     }
 
-    /// The line of a key that wins at boot.
+    /// Returns the line of a key that wins at boot.
     pub fn winning_line(&self, key: &str) -> Option<&SysctlLine> {
         let mut lines = self.sysctl_lines.iter();
         lines.rfind(|line| line.applied && line.key == key)
@@ -113,22 +111,16 @@ pub struct SysctlLine {
     pub key: String,
     /// Value, blanks trimmed.
     pub value: String,
-    /// Whether systemd-sysctl(8) reads this file at boot.
+    /// True if systemd-sysctl(8) reads this file at boot.
     pub applied: bool,
-    /// Whether the kernel has the key: its file is under /proc/sys.
+    /// True if the kernel has this key, with a file under /proc/sys.
     pub exists: bool,
 }
 
 impl SysctlLine {
     /// `FILE:LINE: KEY = VALUE`.
     pub fn evidence(&self) -> String {
-        let SysctlLine {
-            file,
-            line,
-            key,
-            value,
-            ..
-        } = self;
+        let SysctlLine { file, line, key, value, .. } = self;
         format!("{file}:{line}: {key} = {value}")
     }
 }
@@ -140,7 +132,7 @@ pub struct LimitLine {
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// As it stands.
+    /// Words of the line, without a comment.
     pub text: String,
 }
 
@@ -149,68 +141,68 @@ pub struct LimitLine {
 pub struct UnitLimit {
     /// Name of the unit.
     pub unit: String,
-    /// `FILE:LINE` and the assignment that counts, when there is one.
+    /// `FILE:LINE` and the assignment that counts, or the default that applies.
     pub evidence: Option<String>,
-    /// Soft limit that it sets.
+    /// Soft limit of descriptors; `u64::MAX` for infinity, `None` if it is not a number.
     pub soft: Option<u64>,
 }
 
-/// Processes of a proxy that runs.
+/// Processes of a running proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
-    /// Its master process.
+    /// Process id of the master.
     pub master: u32,
-    /// Its workers.
+    /// Worker processes.
     pub workers: Vec<Process>,
-    /// The systemd unit that it runs in.
+    /// The systemd unit that the proxy runs in; `None` if it is not a service of the system.
     pub unit: Option<String>,
-    /// The program that it is, where that can be seen and named here.
+    /// Path of the running program; `None` if it cannot be read or is not this file on this host.
     pub program: Option<String>,
-    /// The folder that it was started with by `-p`.
+    /// Folder given by `-p` when the proxy was started.
     pub prefix: Option<String>,
-    /// The configuration file that it was started with.
+    /// Path of the configuration file that the proxy was started with.
     pub file: Option<String>,
-    /// Whether its root folder is another one than this process's, as in a container.
+    /// True if its root folder differs from this process's, as in a container.
     pub own_root: bool,
-    /// Whether its network namespace is another one than this process's.
+    /// True if its network namespace differs from this process's.
     pub own_network: bool,
 }
 
-/// One worker.
+/// A worker process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// Soft and hard limit of descriptors; `u64::MAX` is none.
+    /// Soft and hard limit of descriptors; `u64::MAX` means unlimited.
     pub nofile: Option<(u64, u64)>,
 }
 
-/// A TCP socket that listens.
+/// A listening TCP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
-    /// Where.
+    /// Local address.
     pub address: SocketAddr,
-    /// Connections that wait to be accepted.
+    /// Connections waiting to be accepted.
     pub waiting: u32,
-    /// How many may.
+    /// Maximum number of connections that may wait.
     pub backlog: u32,
 }
 
 /// Bounds of a control group, the tightest on the way to the root.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cgroup {
-    /// CPUs' worth of time that it may use.
+    /// CPU time that the group may use, in CPUs.
     pub cpus: Option<f64>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
 }
 
-/// Something that was looked for and not had.
+/// A source that was looked for and could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
-    /// What.
+    /// The source.
     pub what: String,
-    /// Why not, and what it would take.
+    /// Reason, and the remedy if there is one.
     pub why: String,
 }

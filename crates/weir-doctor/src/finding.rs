@@ -1,59 +1,59 @@
-//! What a rule finds, and what settings leave room for.
+//! Findings of the rules, and the capacity that settings allow.
 
 use serde::Serialize;
 
-/// How much a finding matters. The order is that of urgency.
+/// Severity of a finding, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It keeps the load asked for from being carried.
+    /// The load to judge by cannot be carried.
     Error,
-    /// A setting cannot be what it says, has no effect, or has already cost connections.
+    /// A setting cannot take its value, has no effect, or has already cost connections.
     Warning,
     /// Worth knowing.
     Note,
 }
 
-/// What has to follow so that changes come into force.
+/// The step that has to follow before changes take effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Then {
     #[default]
     Nothing,
-    /// nginx's files were edited: it checks them, and reads them again.
+    /// nginx's files were edited: nginx checks and reloads them.
     Reload,
-    /// nginx reads the files again that it has.
+    /// nginx reads its unchanged files again.
     Again,
-    /// nginx opens its listeners anew.
+    /// nginx is restarted, so that it opens its listeners anew.
     Restart,
 }
 
-/// One thing found.
+/// A problem or a remark that a rule found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Which rule, in words with hyphens: stable from version to version.
+    /// Identifier of the rule, in words with hyphens: stable from version to version.
     pub id: &'static str,
-    /// How much it matters.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What, in a line.
+    /// Summary in one line.
     pub title: String,
-    /// Figures, with where they were read.
+    /// Figures, with the place where each was read.
     pub evidence: Vec<String>,
-    /// The mechanism.
+    /// The mechanism behind the finding.
     pub why: String,
-    /// Commands that change it now.
+    /// Commands that change the setting now.
     pub change: Vec<String>,
-    /// Commands that keep it changed after a reboot, where the first do not.
+    /// Commands that keep the change after a reboot, if those in `change` do not.
     pub persist: Vec<String>,
-    /// Where the mechanism is documented.
+    /// Reference that documents the mechanism.
     pub source: &'static str,
     #[serde(skip)]
     pub(crate) then: Then,
 }
 
 impl Finding {
-    /// A finding without evidence or remedy yet.
+    /// Creates a finding without evidence or remedy.
     pub(crate) fn new(id: &'static str, severity: Severity, title: impl Into<String>) -> Finding {
         Finding {
             id,
@@ -80,7 +80,7 @@ impl Finding {
         Finding::new(id, Severity::Note, title)
     }
 
-    /// A line of evidence; one of a file that several servers include is told once.
+    /// Adds a line of evidence, unless it is there already: several servers may include the same file.
     pub(crate) fn evidence(mut self, line: impl Into<String>) -> Finding {
         let line = line.into();
         if !self.evidence.contains(&line) {
@@ -104,7 +104,7 @@ impl Finding {
         self
     }
 
-    /// A change of nginx's files, which it takes over without dropping connections.
+    /// Adds commands that edit nginx's files, followed by a reload, which drops no connections.
     pub(crate) fn change_nginx(self, commands: impl IntoIterator<Item = String>) -> Finding {
         let mut changed = self;
         for command in commands {
@@ -121,28 +121,27 @@ impl Finding {
         self
     }
 
-    /// A sysctl, now and at every boot. The name of the file sorts behind `99-sysctl.conf`, by
-    /// which Debian has /etc/sysctl.conf read.
+    /// Adds commands that set a sysctl now and at every boot. The file name sorts after `99-sysctl.conf`, through which
+    /// Debian applies /etc/sysctl.conf.
     pub(crate) fn change_sysctl(mut self, key: &str, value: &str) -> Finding {
-        self.change.push(match value.contains(' ') {
-            true => format!("sysctl -w {key}='{value}'"),
-            false => format!("sysctl -w {key}={value}"),
+        self.change.push(if value.contains(' ') {
+            format!("sysctl -w {key}='{value}'")
+        } else {
+            format!("sysctl -w {key}={value}")
         });
-        self.persist.push(format!(
-            "echo '{key} = {value}' >> /etc/sysctl.d/99-tuning.conf"
-        ));
+        self.persist.push(format!("echo '{key} = {value}' >> /etc/sysctl.d/99-tuning.conf"));
         self
     }
 }
 
-/// How much the settings leave room for, whatever was asked.
+/// Capacity that the settings allow, whatever the load to judge by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Room {
-    /// Of what.
+    /// The thing that is counted, for example "clients at once".
     pub what: &'static str,
-    /// How much.
+    /// Number or rate that the settings allow.
     pub amount: f64,
-    /// The reckoning.
+    /// Calculation of the amount.
     pub because: String,
 }

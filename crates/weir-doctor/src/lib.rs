@@ -1,16 +1,15 @@
-//! What of a host's and a proxy's settings stands against a load, found by reading alone.
+//! Finds the settings of a host and its proxy that a load would exceed, by reading alone.
 //!
-//! [`gather`] reads the host and the proxy into [`Facts`]; it writes nothing, opens no port and runs
-//! no program but `nginx -V`, of a program of root's or one's own. [`examine`] is a pure function of those facts: every rule in
-//! `rules/` turns figures into a [`Finding`] with its evidence, the mechanism, and the commands that
+//! [`gather`] reads the host and the proxy into [`Facts`]; it writes nothing, opens no port and runs no program but
+//! `nginx -V`, and only if the program belongs to root or to the caller. [`examine`] is a pure function of those facts:
+//! every rule in `rules/` turns figures into a [`Finding`] with its evidence, the mechanism, and the commands that
 //! would change it.
 //!
-//! nginx is not asked what it understands (`nginx -T`): to test a configuration it creates the log
-//! files, the folders for temporary files and the pid file, and listens at every port of the
-//! configuration for a moment. So the files are read as nginx reads them, includes and all
-//! ([`configuration`]).
+//! `nginx -T` is not used to dump the configuration: to test one, nginx creates the log files, the folders for
+//! temporary files and the pid file, and listens at every port of the configuration for a moment. Instead the files are
+//! read as nginx reads them, includes and all ([`configuration`]).
 //!
-//! Of a Kubernetes cluster `weir-kube` reads the facts, and [`examine_cluster`] judges them.
+//! Facts of a Kubernetes cluster are read by `weir-kube` and judged by [`examine_cluster`].
 
 mod commands;
 pub mod configuration;

@@ -1,4 +1,4 @@
-//! An examination for a reader at a terminal.
+//! Formats an examination for a terminal.
 
 use crate::examination::Examination;
 use weir_model::foreign::{in_a_line, visible};
@@ -6,7 +6,7 @@ use weir_model::foreign::{in_a_line, visible};
 use crate::facts::Asked;
 use crate::finding::{Finding, Severity};
 
-/// Colours of the terminal, or none.
+/// Colours of the terminal, if enabled.
 struct Paint {
     on: bool,
 }
@@ -26,16 +26,12 @@ impl Paint {
     }
 
     fn with(&self, code: &str, text: &str) -> String {
-        match self.on {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
-        }
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
-/// The text, at most `width` columns wide where words allow it. Commands and evidence are not
-/// broken: they are there to be copied. What files and processes say commands no terminal and begins no
-/// line of its own.
+/// Formats an examination, at most `width` columns wide if words allow it. Commands and evidence are not wrapped, so
+/// that they can be copied. Text from files and processes cannot control the terminal or begin a line of its own.
 pub fn text(examination: &Examination, width: usize, color: bool) -> String {
     let paint = Paint { on: color };
     let mut text = format!("load      {}\n", asked(examination.asked));
@@ -74,11 +70,10 @@ fn asked(asked: Asked) -> String {
     if let Some(rate) = asked.connections_per_second {
         parts.push(format!("{} new connections/s", crate::rules::rate(rate)));
     }
-    match parts.is_empty() {
-        true => {
-            "none given; add --connections and --rate to check the settings for a load".to_owned()
-        }
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "none given; add --connections and --rate to check the settings for a load".to_owned()
+    } else {
+        parts.join(", ")
     }
 }
 
@@ -98,18 +93,15 @@ fn verdict(examination: &Examination) -> String {
         (false, true) => "none of the settings that were checked would limit it",
         (false, false) => "no load given",
     };
-    match counts.is_empty() {
-        true => format!("{judged}; nothing to report"),
-        false => format!("{judged}: {}", counts.join(", ")),
+    if counts.is_empty() {
+        format!("{judged}; nothing to report")
+    } else {
+        format!("{judged}: {}", counts.join(", "))
     }
 }
 
 fn described(finding: &Finding, width: usize, paint: &Paint) -> String {
-    let mut text = format!(
-        "{}  {}",
-        paint.severity(finding.severity),
-        in_a_line(&finding.title)
-    );
+    let mut text = format!("{}  {}", paint.severity(finding.severity), in_a_line(&finding.title));
     text.push_str(&format!("  {}\n", paint.dim(&format!("[{}]", finding.id))));
     for line in &finding.evidence {
         text.push_str(&format!("    {}\n", in_a_line(line)));
@@ -130,7 +122,7 @@ fn described(finding: &Finding, width: usize, paint: &Paint) -> String {
     text
 }
 
-/// Text broken between words.
+/// Breaks text between words.
 fn wrapped(first: &str, indent: &str, text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut line = first.to_owned();
@@ -160,13 +152,10 @@ mod tests {
     #[test]
     fn lines_end_between_words_and_a_long_word_stands_alone() {
         assert_eq!(wrapped("a: ", "  ", "bb cc dd", 8), "a: bb cc\n  dd\n");
-        assert_eq!(
-            wrapped("", "  ", "longer-than-that x", 4),
-            "longer-than-that\n  x\n"
-        );
+        assert_eq!(wrapped("", "  ", "longer-than-that x", 4), "longer-than-that\n  x\n");
     }
 
-    /// Paths, directives and values are others'.
+    /// Paths, directives and values come from others and cannot be trusted.
     #[test]
     fn nothing_foreign_commands_a_terminal_or_begins_a_line() {
         let foreign = "/srv/\x1b[8m\x1b]0;t\x07\u{9b}2J\nnothing was changed";
@@ -174,15 +163,8 @@ mod tests {
             .evidence(foreign)
             .why(foreign, "source")
             .change(foreign);
-        let unread = Unread {
-            what: foreign.to_owned(),
-            why: foreign.to_owned(),
-        };
-        let room = Room {
-            what: "connections",
-            amount: 1.0,
-            because: foreign.to_owned(),
-        };
+        let unread = Unread { what: foreign.to_owned(), why: foreign.to_owned() };
+        let room = Room { what: "connections", amount: 1.0, because: foreign.to_owned() };
         let examination = Examination {
             findings: vec![finding],
             room: vec![room],

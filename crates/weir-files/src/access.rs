@@ -8,13 +8,8 @@ use rustix::io::Errno;
 
 /// Folders of user records, by which there are users and members that are in neither /etc/passwd nor /etc/group
 /// (nss-systemd(8)).
-const USER_RECORDS: [&str; 5] = [
-    "/etc/userdb",
-    "/run/userdb",
-    "/run/host/userdb",
-    "/usr/local/lib/userdb",
-    "/usr/lib/userdb",
-];
+const USER_RECORDS: [&str; 5] =
+    ["/etc/userdb", "/run/userdb", "/run/host/userdb", "/usr/local/lib/userdb", "/usr/lib/userdb"];
 
 /// Returns true if a file has an access control list (acl(5)), or nobody can tell. The group's bits of its mode are
 /// then the most that any user of the list may do.

@@ -1,9 +1,9 @@
-//! Files and folders that are their user's alone.
+//! Files and folders that only their user can read.
 //!
-//! Users' configurations hold secrets, and weir often runs as root. So what weir writes can be read by
-//! its user and nobody else from the moment it is there (the mode goes with open(2) and mkdir(2), and
-//! no umask widens it), no link leads a write elsewhere, and what weir believes is first looked at for
-//! who could have written it ([`only_ours`]).
+//! Users' configurations hold secrets, and weir often runs as root. Files that weir writes are therefore readable by
+//! their user alone from the moment they exist (the mode is passed to open(2) and mkdir(2), and no umask widens it).
+//! Writes never follow a symbolic link to another place. Before weir trusts a file, it checks who could have written it
+//! ([`only_ours`]).
 
 mod access;
 mod ours;
@@ -28,26 +28,28 @@ pub use regular::{
 };
 pub use waiting::open_to_read;
 
-/// Mode of a file of weir's.
+/// Mode of the files that weir creates.
 const FILE: u32 = 0o600;
-/// Mode of a folder of weir's.
+/// Mode of the folders that weir creates.
 const FOLDER: u32 = 0o700;
-/// The bits of a mode that are not the owner's.
+/// Mode bits of the group and of others.
 const OTHERS: u32 = 0o077;
-/// The longest file that is read whole, in bytes: a file without content can claim any length.
+/// Maximum length in bytes of a file that is read whole; the limit is needed because a sparse file can claim any
+/// length.
 const LONGEST: u64 = 4 << 30;
 
-/// Has whatever this process and those that it starts make from now on be its user's alone, unless they ask
-/// for other modes after it is made (umask(2)): proxies that check a configuration make logs too.
+/// Sets the umask (umask(2)) so that only the user can access what this process and its children create, unless they
+/// change a mode after creation. This covers proxies too: they create logs even when they only check a configuration.
 pub fn keep_to_oneself() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Descriptors that putting things back needs at a time, generously.
+/// Descriptors needed at a time to restore settings, with room to spare.
 const DESCRIPTORS_TO_RESTORE: u64 = 256;
 
-/// Lets files open where the limit of descriptors lets none open any more: raises the soft limit as far as this process
-/// may. What puts settings back and removes folders calls it first, since somebody may have lowered the limit meanwhile.
+/// Raises the limit of descriptors as far as this process may, if the present limit lets no file be opened any more.
+/// Code that restores settings and removes folders calls this first, since the limit may have been lowered in the
+/// meantime.
 pub fn let_files_open() {
     let Err(error) = File::open("/dev/null") else {
         return;
@@ -63,58 +65,55 @@ pub fn let_files_open() {
     }
 }
 
-/// Sets the hard and the soft limit of descriptors; `None`: there is none.
+/// Sets the hard and the soft limit of descriptors; `None` means unlimited.
 fn set_descriptor_limit(most: Option<u64>) -> rustix::io::Result<()> {
-    let limit = Rlimit {
-        current: most,
-        maximum: most,
-    };
+    let limit = Rlimit { current: most, maximum: most };
     setrlimit(Resource::Nofile, limit)
 }
 
-/// Makes a file, or empties the one that is there. A link is not followed.
+/// Creates a file, or truncates an existing one. Symbolic links are not followed.
 ///
 /// # Errors
-/// The kernel refuses; `ELOOP` for a link.
+/// The kernel refuses; `ELOOP` for a symbolic link.
 pub fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     closed(options, path)
 }
 
-/// Makes a file that is not there yet.
+/// Creates a file that must not exist yet.
 ///
 /// # Errors
-/// Something is there, be it a link; or the kernel refuses.
+/// Something exists at the path, even a symbolic link; or the kernel refuses.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     closed(options, path)
 }
 
-/// Opens a file to be read and added to, and makes it where there is none. A link is not followed.
+/// Opens a file for reading and appending, and creates it if it does not exist. Symbolic links are not followed.
 ///
 /// # Errors
-/// As [`create`].
+/// Same as [`create`].
 pub fn append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
     closed(options, path)
 }
 
-/// Writes a whole file, as [`create`] makes it.
+/// Writes a whole file, created by [`create`].
 ///
 /// # Errors
-/// As [`create`], or the disk does not take it.
+/// Same as [`create`], or the disk does not accept the content.
 pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> io::Result<()> {
     create(path)?.write_all(contents.as_ref())
 }
 
-/// Writes a whole file under another name and puts it in its place once it is on the disk: a reader
-/// sees the old content or the new one. A link of that name is replaced, not followed.
+/// Replaces a file atomically: writes the content under another name, syncs it to disk and renames it, so that a reader
+/// sees the old content or the new one. A symbolic link at the path is replaced, not followed.
 ///
 /// # Errors
-/// The kernel refuses. What was there is untouched then.
+/// The kernel refuses; the old content is untouched then.
 pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut name = OsString::from(path);
     name.push(".tmp");
@@ -135,7 +134,7 @@ pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     replaced
 }
 
-/// Makes a folder with those above it that are missing; one that is there stays as it is.
+/// Creates a folder and its missing parents; an existing folder is left as it is.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -143,20 +142,20 @@ pub fn make_folders(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER).create(path)
 }
 
-/// Makes one folder that is not there yet.
+/// Creates one folder that must not exist yet.
 ///
 /// # Errors
-/// Something is there, or the kernel refuses.
+/// Something exists at the path, or the kernel refuses.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER).create(path)?;
     // A umask may have taken bits of the owner's away.
     fs::set_permissions(path, Permissions::from_mode(FOLDER))
 }
 
-/// Writes what the user wants to have under a name of their choice, as [`open_output`] opens it.
+/// Writes an output file under a name that the user chose, opened by [`open_output`].
 ///
 /// # Errors
-/// As [`open_output`], or the disk does not take it.
+/// Same as [`open_output`], or the disk does not accept the content.
 pub fn write_output(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = open_output(path)?;
     if file.metadata()?.is_file() {
@@ -172,10 +171,8 @@ pub fn write_output(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// # Errors
 /// The kernel refuses, the name is taken by somebody else, or somebody else's link leads to its folder.
 pub fn open_output(path: &Path) -> io::Result<File> {
-    let folder = path
-        .parent()
-        .filter(|path| !path.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     ours::no_foreign_link(folder).map_err(io::Error::other)?;
     let folder = fs::canonicalize(folder)?;
     let mut options = OpenOptions::new();
@@ -188,11 +185,7 @@ pub fn open_output(path: &Path) -> io::Result<File> {
     let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
     let refused = "others may write in its folder, and it is not a file of yours";
     let file = opened.map_err(|error| {
-        if is_loop(&error) {
-            io::Error::other(format!("{refused}: it is a link"))
-        } else {
-            error
-        }
+        if is_loop(&error) { io::Error::other(format!("{refused}: it is a link")) } else { error }
     })?;
     let found = file.metadata()?;
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
@@ -203,7 +196,7 @@ pub fn open_output(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens it; a FIFO that nobody reads is refused instead of waited for (fifo(7)).
+/// Opens the file; a FIFO without a reader is refused instead of waited for (fifo(7)).
 fn open_unless_unread(mut options: OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = options.custom_flags(flags).open(path);
@@ -220,7 +213,7 @@ fn open_unless_unread(mut options: OpenOptions, path: &Path) -> io::Result<File>
     Ok(file)
 }
 
-/// Whether it is a pipe with a name (fifo(7)): to open it is to begin to write.
+/// Returns true if the path is a named pipe (fifo(7)). Opening such a path for writing already begins the output.
 pub fn is_fifo(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
@@ -229,29 +222,28 @@ fn is_unread(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
 }
 
-/// Reads a whole file of a folder that may be somebody else's: a link is followed only where nobody else
-/// could have made it, and nothing is waited for, as a FIFO would have it.
+/// Reads a whole file from a folder that may belong to somebody else. A symbolic link is followed only if nobody else
+/// could have created it. Nothing is waited for, as opening a FIFO would.
 ///
 /// # Errors
-/// It is a link in a folder that others may write, no file, or longer than 4 GiB; or the kernel refuses.
+/// The path is a symbolic link in a folder that others may write, is not a regular file, or the file is longer than 4
+/// GiB; or the kernel refuses.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     if file.metadata()?.len() > LONGEST {
-        return Err(io::Error::other(format!(
-            "it is longer than {LONGEST} bytes"
-        )));
+        return Err(io::Error::other(format!("it is longer than {LONGEST} bytes")));
     }
     let mut bytes = Vec::new();
     file.take(LONGEST).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Whether a link was not followed ([`OFlags::NOFOLLOW`]).
+/// Returns true if the path was a symbolic link that [`OFlags::NOFOLLOW`] refused (`ELOOP`).
 fn is_loop(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
-/// Opens a file for its user alone, without following a link.
+/// Opens a file without following a symbolic link, and gives it mode 0600.
 fn closed(mut options: OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let file = options.mode(FILE).custom_flags(flags).open(path)?;

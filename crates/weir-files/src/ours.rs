@@ -1,4 +1,4 @@
-//! Whether others could have written a file.
+//! Checks that nobody but this user and root could have written a file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -15,31 +15,31 @@ use crate::access::{has_access_list, is_group_of_one_user};
 const GROUP_WRITABLE: u32 = 0o020;
 /// The bit of a mode by which everybody may write.
 const ALL_WRITABLE: u32 = 0o002;
-/// The bit of a folder in which everybody may remove and rename their own files alone (inode(7)).
+/// Sticky bit of a folder, in which users may remove and rename only their own files (inode(7)).
 const STICKY: u32 = 0o1000;
-/// As whom files show whose owner has no number in a user namespace (user_namespaces(7)).
+/// Owner that the kernel reports for files whose owner has no number in a user namespace (user_namespaces(7)).
 const UNMAPPED: u32 = 65_534;
 
-/// Files and folders, by device and number, that were seen to be root's before this process entered a user namespace of its
-/// own, in which the owners of all others' files show as the same.
+/// Files and folders (device and inode number) that belonged to root before this process entered a user namespace of
+/// its own. Within the namespace, all files of other owners show the same owner.
 static SEEN_AS_ROOT_S: OnceLock<BTreeSet<(u64, u64)>> = OnceLock::new();
 
-/// Somebody else could have written what is in a file or a folder.
+/// Error for a file or folder that other users could have written.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {why}", path.display())]
 pub struct NotOurs {
-    /// The file or folder that is open to others, perhaps above the one that was asked about.
+    /// The file or folder that is open to others, possibly a parent of the one that was checked.
     pub path: PathBuf,
-    /// Why.
+    /// Reason, as text.
     pub why: String,
 }
 
-/// Refuses a folder in which others could have made, renamed or replaced a file: one that is not this
-/// user's or root's (or that user's who has become root by sudo), one that others may write, a link; and one below such a folder. Above it, a folder
-/// that others may write is fine if it is sticky, as /tmp is.
+/// Refuses a folder in which others could have created, renamed or replaced a file. That is a folder that belongs to
+/// neither this user nor root (nor the user who became root by sudo), a folder that others may write, a symbolic link,
+/// and every folder below such a one. A parent that others may write is accepted if it is sticky, like /tmp.
 ///
 /// # Errors
-/// The first folder, from the inside out, that is so or cannot be looked at.
+/// The first folder, from the inside out, that is refused or cannot be inspected.
 pub fn only_ours(folder: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(folder).map_err(unseen(folder))?;
     let real = fs::canonicalize(&written).map_err(unseen(folder))?;
@@ -48,10 +48,11 @@ pub fn only_ours(folder: &Path) -> Result<(), NotOurs> {
     judge(&real, true)
 }
 
-/// As [`only_ours`], of a folder that the user has named: it may be a link that nobody else could have made.
+/// Does the same as [`only_ours`] for a folder that the user named: it may be a symbolic link that nobody else could
+/// have created.
 ///
 /// # Errors
-/// As [`only_ours`].
+/// Same as [`only_ours`].
 pub fn only_ours_named(folder: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(folder).map_err(unseen(folder))?;
     let real = fs::canonicalize(&written).map_err(unseen(folder))?;
@@ -70,9 +71,7 @@ pub fn only_ours_to_be_made(folder: &Path) -> Result<(), NotOurs> {
         return only_ours_named(&written);
     }
     let above = written.parent().unwrap_or(Path::new("/"));
-    let mut present = above
-        .ancestors()
-        .filter(|path| fs::symlink_metadata(path).is_ok());
+    let mut present = above.ancestors().filter(|path| fs::symlink_metadata(path).is_ok());
     let present = present.next().unwrap_or(Path::new("/"));
     let real = fs::canonicalize(present).map_err(unseen(present))?;
     judge(present, false)?;
@@ -95,11 +94,11 @@ pub(crate) fn no_foreign_link(folder: &Path) -> Result<(), NotOurs> {
     Ok(())
 }
 
-/// As [`only_ours`], of a file: it is one of this user's or root's, is no link, and nobody else may
-/// write it or have put another in its place.
+/// Does the same as [`only_ours`] for a file: it must belong to this user or root, must not be a symbolic link, and
+/// nobody else may write it or replace it.
 ///
 /// # Errors
-/// As [`only_ours`].
+/// Same as [`only_ours`].
 pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
     let found = fs::symlink_metadata(path).map_err(unseen(path))?;
     let fault = match () {
@@ -115,11 +114,11 @@ pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
     only_ours(folder.unwrap_or(Path::new(".")))
 }
 
-/// As [`only_ours_file`], of a file that the user has named: links lead to it that nobody else could have made, as those of
-/// a projected volume of a pod do, in a folder like /tmp.
+/// Does the same as [`only_ours_file`] for a file that the user named: symbolic links that nobody else could have
+/// created are followed, as those of a pod's projected volume, in a folder like /tmp.
 ///
 /// # Errors
-/// As [`only_ours`].
+/// Same as [`only_ours`].
 pub fn only_ours_file_named(path: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(path).map_err(unseen(path))?;
     let real = fs::canonicalize(&written).map_err(unseen(&written))?;
@@ -138,9 +137,7 @@ pub fn note_what_is_root_s(paths: impl IntoIterator<Item = PathBuf>) {
             continue;
         };
         // What is to be made there is in the folder that is.
-        let real = path
-            .ancestors()
-            .find_map(|path| fs::canonicalize(path).ok());
+        let real = path.ancestors().find_map(|path| fs::canonicalize(path).ok());
         let real_ancestors = real.iter().flat_map(|real| real.ancestors());
         for path in path.ancestors().chain(real_ancestors) {
             let Ok(found) = fs::symlink_metadata(path) else {
@@ -158,7 +155,7 @@ pub fn note_what_is_root_s(paths: impl IntoIterator<Item = PathBuf>) {
     let _ = SEEN_AS_ROOT_S.set(seen);
 }
 
-/// Judges a folder and all above it; `is_last` says that there is nothing below it to be judged by itself.
+/// Checks a folder and all its parents; `is_last` means that nothing below the folder is checked by itself.
 fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
     for (above, path) in folder.ancestors().enumerate() {
         let found = fs::symlink_metadata(path).map_err(unseen(path))?;
@@ -217,12 +214,8 @@ fn fault_of(path: &Path, found: &Metadata, is_innermost: bool) -> Option<String>
         return Some(why.to_owned());
     }
     let is_open_to_group = mode & GROUP_WRITABLE != 0 && !is_own_group(found.gid());
-    (is_open_to_group || mode & ALL_WRITABLE != 0).then(|| {
-        format!(
-            "can be written by others (its mode is {:04o})",
-            mode & 0o7777
-        )
-    })
+    (is_open_to_group || mode & ALL_WRITABLE != 0)
+        .then(|| format!("can be written by others (its mode is {:04o})", mode & 0o7777))
 }
 
 /// Whether a group has nobody in it but this user, who is not root, or was not before.
@@ -230,7 +223,7 @@ fn is_own_group(group: u32) -> bool {
     group != 0 && own_users().contains(&group) && is_group_of_one_user(group)
 }
 
-/// That a file is neither this user's nor root's.
+/// Returns the reason to refuse a file that belongs to neither this user nor root; `None` if it is accepted.
 fn stranger(found: &Metadata) -> Option<String> {
     let owner = found.uid();
     let may_be_root_s = || match SEEN_AS_ROOT_S.get() {
@@ -245,8 +238,8 @@ fn stranger(found: &Metadata) -> Option<String> {
     }
 }
 
-/// This user; and whoever has become root by sudo(8), who works in folders of their own and could do
-/// anything as root by themselves.
+/// Numbers of this user and, under sudo(8), of the user who became root. The latter works in folders of their own and
+/// could do anything as root anyway.
 fn own_users() -> Vec<u32> {
     let own = geteuid();
     let before = std::env::var("SUDO_UID")
@@ -256,8 +249,8 @@ fn own_users() -> Vec<u32> {
     [own.as_raw()].into_iter().chain(before).collect()
 }
 
-/// Whether every user has a number here: not so in a user namespace that somebody else has made, whose root has no
-/// more rights than that user, and where the host's root has no number either.
+/// Returns true if every user has a number in this process's user namespace. This is false in a namespace that somebody
+/// else has made: its root has no more rights than that user, and the host's root has no number in it.
 fn has_all_users() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let fields: Vec<&str> = map.split_whitespace().collect();
@@ -266,10 +259,7 @@ fn has_all_users() -> bool {
 
 fn unseen(path: &Path) -> impl FnOnce(io::Error) -> NotOurs {
     let path = path.to_owned();
-    move |error| NotOurs {
-        path,
-        why: format!("cannot be looked at: {error}"),
-    }
+    move |error| NotOurs { path, why: format!("cannot be looked at: {error}") }
 }
 
 #[cfg(test)]
@@ -311,10 +301,7 @@ mod tests {
         symlink(&file, folder.join("link")).unwrap();
         symlink(&folder, above.join("link")).unwrap();
         let refused = only_ours_file(&folder.join("link")).unwrap_err();
-        assert!(
-            refused.to_string().ends_with("/link is a link"),
-            "{refused}"
-        );
+        assert!(refused.to_string().ends_with("/link is a link"), "{refused}");
         assert!(only_ours(&above.join("link")).is_err());
         only_ours_named(&above.join("link")).unwrap();
         set(&above, 0o1777);
@@ -334,12 +321,9 @@ mod tests {
         let folder = fs::canonicalize(outer.path()).unwrap();
         let file = folder.join("file");
         fs::write(&file, "x").unwrap();
-        for (path, permissions, is_refused) in [
-            (&file, 7_u16, true),
-            (&file, 5, false),
-            (&folder, 7, true),
-            (&folder, 5, false),
-        ] {
+        for (path, permissions, is_refused) in
+            [(&file, 7_u16, true), (&file, 5, false), (&folder, 7, true), (&folder, 5, false)]
+        {
             let list = [
                 (1_u16, 7_u16, u32::MAX),
                 (2, permissions, UNMAPPED),
@@ -379,10 +363,7 @@ mod tests {
         only_ours(&folder).unwrap();
         chown(outer.path().join("of-another"), Some(12_345), None).unwrap();
         let refused = only_ours(&folder).unwrap_err().to_string();
-        assert!(
-            refused.contains("belongs to another user (number 12345)"),
-            "{refused}"
-        );
+        assert!(refused.contains("belongs to another user (number 12345)"), "{refused}");
         let missing = outer.path().join("of-another/a/b");
         assert!(only_ours_to_be_made(&missing).is_err());
     }

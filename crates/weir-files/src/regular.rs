@@ -57,9 +57,10 @@ fn find(path: &Path) -> io::Result<OwnedFd> {
     if kind_of(&found)? != FileType::Symlink {
         return Ok(found);
     }
-    let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-    only_ours_named(folder.unwrap_or(Path::new(".")))
-        .map_err(|why| io::Error::other(format!("it is a link, and {why}")))?;
+    only_ours_named(
+        path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+    )
+    .map_err(|why| io::Error::other(format!("it is a link, and {why}")))?;
     Ok(open(path, flags, Mode::empty())?)
 }
 
@@ -138,10 +139,7 @@ mod tests {
         symlink("/proc/self/status", at("host.log")).unwrap();
         symlink("../../../../../proc/self/status", at("above.log")).unwrap();
         let open = |name: &str| open_regular_below(folder.path(), Path::new(name));
-        assert_eq!(
-            io::read_to_string(open("/own.log").unwrap()).unwrap(),
-            "the container's"
-        );
+        assert_eq!(io::read_to_string(open("/own.log").unwrap()).unwrap(), "the container's");
         for name in ["/host.log", "/above.log"] {
             assert_eq!(open(name).unwrap_err().kind(), io::ErrorKind::NotFound);
         }

@@ -1,4 +1,4 @@
-//! Files that a user has named, which may be pipes: opened without waiting for somebody who never comes.
+//! Files that a user has named, which may be pipes: opened without waiting forever for a writer.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, ErrorKind, IsTerminal, Read};
@@ -10,25 +10,22 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// How long somebody may take to open a pipe for writing.
+/// Time after which a pipe that nobody opens for writing is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Opens a file to be read. A pipe that somebody has open for writing is waited for, however slow that is: `<(…)` of a shell
-/// is one. One that nobody opens is given up after five seconds, and a device without anything to read at once.
+/// Opens a file for reading. A pipe that somebody has open for writing, like `<(…)` of a shell, is waited for, however
+/// slow the writer is. A pipe that nobody opens is given up after five seconds. A device without anything to read is
+/// given up at once.
 ///
 /// # Errors
-/// Nobody writes, or the kernel refuses, as it does for a socket.
+/// Nobody writes to the pipe, or the kernel refuses, as it does for a socket.
 pub fn open_to_read(path: &Path) -> io::Result<impl Read + use<>> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let mut options = OpenOptions::new();
     let mut file = options.read(true).custom_flags(flags).open(path)?;
     let is_pipe = file.metadata()?.file_type().is_fifo();
-    let first = if is_pipe {
-        first_of_pipe(&mut file)?
-    } else {
-        Vec::new()
-    };
+    let first = if is_pipe { first_of_pipe(&mut file)? } else { Vec::new() };
     if is_pipe || file.is_terminal() {
         let flags = fcntl_getfl(&file)?;
         fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
@@ -36,7 +33,7 @@ pub fn open_to_read(path: &Path) -> io::Result<impl Read + use<>> {
     Ok(Cursor::new(first).chain(file))
 }
 
-/// What is in a pipe by now; nothing if somebody has it open and has not written yet, or has closed it.
+/// Reads the bytes that a pipe holds by now. Returns no bytes if a writer has not written yet or has closed the pipe.
 fn first_of_pipe(file: &mut File) -> io::Result<Vec<u8>> {
     let begun = Instant::now();
     let mut bytes = vec![0; 1 << 12];
@@ -56,7 +53,7 @@ fn first_of_pipe(file: &mut File) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Whether somebody had a pipe open for writing, and has no more (pipe(7)).
+/// Returns true if a writer had the pipe open and no longer has (pipe(7)).
 fn was_closed(file: &File) -> io::Result<bool> {
     let mut asked = [PollFd::new(file, PollFlags::IN)];
     poll(&mut asked, Some(&Timespec::default()))?;

@@ -1,4 +1,4 @@
-//! What an agent is sent by whoever is at the other end of its line, and what it sends back.
+//! Properties that must hold for the messages to and from an agent.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -17,13 +17,13 @@ use weir_agent::server::{Options, serve};
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
 
-/// Requests at most that a server is given from one input.
+/// Maximum number of requests from one input that are given to a server.
 const ASKED: usize = 32;
 
-/// What is asked of an agent, or said by one, as frames.
+/// Checks bytes as frames in both directions: requests to an agent, and replies from one.
 ///
 /// # Panics
-/// Something does not hold.
+/// A property does not hold.
 pub fn agent(data: &[u8]) {
     let _ = frame::read::<Hello>(&mut { data });
     replies(data);
@@ -33,7 +33,7 @@ pub fn agent(data: &[u8]) {
     }
 }
 
-/// The frames of some bytes, until one is none; what is refused has its reason.
+/// Decodes frames until the first invalid one; checks that an invalid frame gives the right error.
 fn frames<T: serde::de::DeserializeOwned>(data: &[u8]) -> Vec<T> {
     let (mut rest, mut read) = (data, Vec::new());
     loop {
@@ -52,7 +52,7 @@ fn frames<T: serde::de::DeserializeOwned>(data: &[u8]) -> Vec<T> {
     read
 }
 
-/// What is understood is written so that it is understood again.
+/// Checks that a reply that can be decoded can be encoded and decoded again.
 fn replies(data: &[u8]) {
     for reply in frames::<Reply>(data) {
         let (Body::Event(raw) | Body::Done(raw)) = reply.body else {
@@ -71,8 +71,7 @@ fn replies(data: &[u8]) {
     }
 }
 
-/// The requests that touch nothing, and those that nobody understands, as frames with numbers of their
-/// own.
+/// Requests of the input that have no effect on the host, and those that cannot be decoded, as frames numbered from 0.
 fn requests(data: &[u8]) -> Vec<Vec<u8>> {
     let mut asked = Vec::new();
     for incoming in frames::<Incoming>(data).into_iter().take(ASKED) {
@@ -87,9 +86,8 @@ fn requests(data: &[u8]) -> Vec<Vec<u8>> {
             Ok(ask) => {
                 let request = Request { id, ask };
                 frame::write(&mut bytes, &request).expect("memory takes it");
-                let again: Incoming = frame::read(&mut &bytes[..])
-                    .expect("own words")
-                    .expect("one");
+                let again: Incoming =
+                    frame::read(&mut &bytes[..]).expect("own words").expect("one");
                 assert!(again.understand().is_ok());
                 if !touches_nothing(&request.ask) {
                     continue;
@@ -111,7 +109,7 @@ fn touches_nothing(ask: &Ask) -> bool {
     }
 }
 
-/// A real server answers every request once, and ends when there are no more.
+/// Checks that a real server answers every request once, and ends when there are no more.
 fn answered(asked: &[Vec<u8>]) {
     let (mut own, theirs) = UnixStream::pair().expect("a pair of sockets");
     let mut input = Vec::new();

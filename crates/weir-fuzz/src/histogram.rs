@@ -1,11 +1,11 @@
-//! What must hold for the encoding of a histogram, from an agent or a run folder.
+//! Properties that must hold for the encoding of a histogram, from an agent or a run folder.
 
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer, V2Serializer};
 
-/// The bytes of a histogram, as an agent sends it or a log of a run folder holds it.
+/// Checks the bytes of a histogram, as an agent sends it or a log of a run folder holds it.
 ///
 /// # Panics
-/// Something does not hold.
+/// A property does not hold.
 pub fn histogram(data: &[u8]) {
     let Ok(histogram) = weir_record::decode(data) else {
         return;

@@ -1,23 +1,23 @@
-//! What must hold for any bytes that a peer may send, or a file may hold.
+//! Properties that must hold for any bytes that a peer may send, or a file may hold.
 //!
-//! Each function here is the body of a fuzz target in `fuzz/fuzz_targets` of the same name: it takes
-//! any bytes and panics when something does not hold. They are an ordinary library, so that the tests
-//! of this crate can replay the seeds in `fuzz/corpus`, and mutations of them, on a stable compiler;
-//! a fuzzer guided by coverage goes on from the same seeds (`make fuzz`).
+//! Each function here is the body of a fuzz target in `fuzz/fuzz_targets` of the same name: it takes any bytes and
+//! panics if a property does not hold. They are an ordinary library, so that the tests of this crate can replay the
+//! seeds in `fuzz/corpus`, and mutations of them, on a stable compiler; a fuzzer guided by coverage goes on from the
+//! same seeds (`make fuzz`).
 //!
-//! What holds, beside the absence of panics:
+//! The properties, beside the absence of panics:
 //!
 //! * The same bytes give the same outcome however they are cut into pieces, also under a small limit.
-//! * What [`reference`] is sure of is what the parser says: every complete message, where it
-//!   ends, what its fields decide, and which fields and content a sink is shown.
-//! * What content is encoded comes out as it went in.
-//! * A TLS session's memory is bounded, and after an error it holds none.
-//! * An agent's messages cost no more memory than their bytes, and every request that it can answer it
-//!   answers once.
-//! * A trace is in order, and says the same when it is written down again in another format.
-//! * A histogram that is read says the same when it is written down again.
+//! * The parser agrees with [`reference`] wherever the latter is sure: on every complete message, its end, the values
+//!   that its fields decide, and the fields and content given to a sink.
+//! * Content that is encoded and decoded again is unchanged.
+//! * A TLS session's memory is bounded, and is empty after an error.
+//! * An agent's messages need no more memory than their bytes, and the agent answers every request that it can answer
+//!   once.
+//! * A trace is in order, and reads the same after it is written in another format.
+//! * A histogram that can be read reads the same after it is written again.
 //!
-//! How the bytes are cut is derived from the bytes, so that an input alone reproduces a failure.
+//! The cuts are derived from the bytes, so that an input alone reproduces a failure.
 
 mod agent;
 pub mod dice;
@@ -40,13 +40,13 @@ use crate::dice::Dice;
 use crate::pieces::cuttings;
 use crate::read::{requests, responses};
 
-/// Small limits of a head lie below this: near to the length of the heads that are tried.
+/// Upper end of the small head limits that are tried: near the length of the heads in the inputs.
 const SMALL_LIMIT: u32 = 200;
 
-/// The bytes that a server sends over a connection, and then closes it.
+/// Checks the bytes that a server sends over a connection before it closes it.
 ///
 /// # Panics
-/// Something does not hold.
+/// A property does not hold.
 pub fn response(data: &[u8]) {
     let small = 1 + Dice::of(data).below(SMALL_LIMIT);
     for to_head in [false, true] {
@@ -68,10 +68,10 @@ pub fn response(data: &[u8]) {
     }
 }
 
-/// The bytes that a client sends over a connection.
+/// Checks the bytes that a client sends over a connection.
 ///
 /// # Panics
-/// Something does not hold.
+/// A property does not hold.
 pub fn request(data: &[u8]) {
     let small = 1 + Dice::of(data).below(SMALL_LIMIT);
     for limit in [request::HEAD_LIMIT, small] {
@@ -88,11 +88,10 @@ pub fn request(data: &[u8]) {
     }
 }
 
-/// Chunked content with whatever follows it: as a response's, as a request's, and as data that is
-/// encoded in chunks first.
+/// Checks bytes as chunked content of a response, as chunked content of a request, and as data to be encoded in chunks.
 ///
 /// # Panics
-/// Something does not hold.
+/// A property does not hold.
 pub fn chunked(data: &[u8]) {
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let answer = [head, data].concat();
@@ -125,7 +124,7 @@ pub fn chunked(data: &[u8]) {
     }
 }
 
-/// Content in chunks of some sizes (RFC 9112 §7.1), with extensions and a trailer field here and there.
+/// Encodes content in chunks of varying sizes (RFC 9112 §7.1), with an extension or a trailer field here and there.
 fn in_chunks(mut content: &[u8]) -> Vec<u8> {
     let mut dice = Dice::of(content);
     let mut coded = Vec::new();
@@ -142,10 +141,7 @@ fn in_chunks(mut content: &[u8]) -> Vec<u8> {
         coded.extend(b"\r\n");
         content = &content[size..];
     }
-    let trailer = [
-        "0\r\n\r\n",
-        "000;last\r\nDigest: x\r\nContent-Length: 7\r\n\r\n",
-    ];
+    let trailer = ["0\r\n\r\n", "000;last\r\nDigest: x\r\nContent-Length: 7\r\n\r\n"];
     coded.extend(trailer[dice.below(2) as usize].bytes());
     coded
 }

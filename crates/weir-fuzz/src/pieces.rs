@@ -1,11 +1,11 @@
-//! Bytes cut into the pieces that reads may bring.
+//! Ways to cut bytes into the pieces that reads may return.
 
 use crate::dice::Dice;
 
-/// Longest piece, in bytes, of each of the ways to cut at random.
+/// Longest piece in bytes for each of the random ways to cut.
 const LONGEST: [u32; 5] = [2, 7, 40, 400, 4000];
 
-/// Several ways to cut `bytes`: byte by byte, in two, and at random.
+/// Cuts `bytes` in several ways: byte by byte, in two, and at random.
 pub(crate) fn cuttings(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     let mut dice = Dice::of(bytes);
     let middle = dice.below(bytes.len() as u32 + 1) as usize;

@@ -1,30 +1,30 @@
-//! What the parsers under test make of pieces.
+//! Results of the parsers under test, fed with pieces of a connection's bytes.
 
 use weir_http::request::{self, RequestParser};
 use weir_http::response::{self, ClosedError, ResponseEnd, ResponseParser};
 use weir_http::{ParseError, Sink};
 
-/// A complete message, and where in the connection's bytes it ended.
+/// A complete message and its end in the connection's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message<E> {
-    /// Bytes of the connection up to its end.
+    /// Bytes of the connection up to the end of this message.
     pub used: usize,
-    /// What it came to.
+    /// Parsed result.
     pub end: E,
 }
 
-/// A response, and what a sink was shown of it.
+/// A response, and the fields and content that the parser gave to its sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// What it came to.
+    /// Result of the response parser.
     pub read: ResponseEnd,
-    /// Fields of the final head, values without white space around.
+    /// Fields of the final head; values without surrounding white space.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Its content.
+    /// Content that the parser gave to the sink.
     pub content: Vec<u8>,
 }
 
-/// What has been shown of a response so far.
+/// Sink that collects the fields and content of a response.
 #[derive(Default)]
 struct Shown {
     fields: Vec<(Vec<u8>, Vec<u8>)>,
@@ -53,48 +53,50 @@ impl Sink for Shown {
 }
 
 impl Shown {
-    /// Of a response that has ended; the next begins.
+    /// Takes the fields and content of a response that has ended, and starts afresh for the next one.
     fn of(&mut self, read: ResponseEnd) -> Answer {
         let Shown { fields, content } = std::mem::take(self);
-        let trimmed = |(name, value): (_, Vec<u8>)| (name, value.trim_ascii().to_vec());
         Answer {
             read,
-            fields: fields.into_iter().map(trimmed).collect(),
+            fields: fields
+                .into_iter()
+                .map(|(name, value)| (name, value.trim_ascii().to_vec()))
+                .collect(),
             content,
         }
     }
 }
 
-/// How a connection ended.
+/// State of a connection at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Clean,
     Closed(ClosedError),
     Broken(ParseError),
-    /// A request had begun, or not; the client was waiting for 100 (Continue), or not.
+    /// True if a request had begun, and true if the client was waiting for 100 (Continue).
     Open(bool, bool),
 }
 
-/// All that was read of a connection.
+/// All messages read from a connection, and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Read<E> {
     pub(crate) complete: Vec<Message<E>>,
     pub(crate) end: End,
 }
 
-/// What a request's fields and first line decide.
+/// Properties of a request that its first line and fields decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// The method is HEAD.
+    /// True if the method is HEAD.
     pub is_head: bool,
-    /// Minor version.
+    /// Minor version of HTTP/1.
     pub minor: u8,
-    /// The client means to send more.
+    /// True if the client intends to send more requests.
     pub keep_alive: bool,
 }
 
-/// Feeds pieces to a parser, which says how many bytes of what is left it has used, and what has
-/// ended with them. Gives what has ended, and what broke it.
+/// Feeds pieces to a parser. `parse` returns how many bytes it has used and the message that they completed, if any.
+/// Returns the complete messages, and the error that ended parsing.
 fn feed<E>(
     pieces: &[&[u8]],
     mut parse: impl FnMut(&[u8]) -> Result<(usize, Option<E>), ParseError>,
@@ -118,7 +120,7 @@ fn feed<E>(
     (complete, None)
 }
 
-/// Reads responses until the pieces end, and the connection with them.
+/// Reads responses until the end of the pieces, which closes the connection.
 pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<Answer> {
     let mut parser = ResponseParser::with_head_limit(limit);
     let mut shown = Shown::default();
@@ -156,7 +158,7 @@ pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<Ans
     Read { complete, end }
 }
 
-/// Reads requests until the pieces end.
+/// Reads requests until the end of the pieces.
 pub(crate) fn requests(limit: u32, pieces: &[&[u8]]) -> Read<Asked> {
     let mut parser = RequestParser::with_head_limit(limit);
     let mut waits = false;
@@ -167,18 +169,13 @@ pub(crate) fn requests(limit: u32, pieces: &[&[u8]]) -> Read<Asked> {
             return Ok((fed.consumed, None));
         };
         if let Some(target) = end.target {
-            let target = bytes[..fed.consumed].get(target);
-            let target = target.expect("it lies in the request");
+            let target = bytes[..fed.consumed].get(target).expect("it lies in the request");
             let visible = |byte: &u8| *byte > b' ' && *byte != 0x7f;
             assert!(!target.is_empty() && target.iter().all(visible));
         }
         waits = false;
         assert!(!parser.is_begun() && !parser.take_continue());
-        let asked = Asked {
-            is_head: end.is_head,
-            minor: end.minor,
-            keep_alive: end.keep_alive,
-        };
+        let asked = Asked { is_head: end.is_head, minor: end.minor, keep_alive: end.keep_alive };
         Ok((fed.consumed, Some(asked)))
     });
     let open = End::Open(parser.is_begun(), waits);

@@ -1,8 +1,8 @@
-//! A second opinion: messages read from bytes that are all there, by httparse and the letter of RFC
-//! 9112 §6.3, with no thought for speed.
+//! A second parser to compare with: it reads messages from bytes that are all present, with httparse and by the letter
+//! of RFC 9112 §6.3, without regard to speed.
 //!
-//! It gives the messages that it is sure of and stops at the first that it is not: broken ones,
-//! those that are looser than httparse allows, and those longer than a limit of the parsers.
+//! It returns the messages that it is sure of and stops at the first that it is not sure of: malformed messages,
+//! messages that are looser than httparse allows, and messages longer than a limit of the parsers.
 
 use httparse::{EMPTY_HEADER, Header, Status};
 use weir_http::request::HEAD_LIMIT as REQUEST_HEAD_LIMIT;
@@ -10,23 +10,23 @@ use weir_http::response::{HEAD_LIMIT, ResponseEnd};
 
 pub use crate::read::{Answer, Asked, Message};
 
-/// Field lines of a section that httparse may tell.
+/// Maximum number of field lines that httparse reads in one section.
 const FIELDS: usize = 256;
 
-/// Longest line that says the size of a chunk; the parsers' own limit is not lower.
+/// Longest line with the size of a chunk; the parsers' own limit is not lower.
 const SIZE_LINE: usize = 16 * 1024;
 
-/// The responses that `bytes` surely begin with, when the connection is closed after them.
+/// Reads the responses that `bytes` surely begin with, if the connection is closed after them.
 pub fn responses(bytes: &[u8], to_head: bool) -> Vec<Message<Answer>> {
     all(bytes, |rest| one_response(rest, to_head))
 }
 
-/// The requests that `bytes` surely begin with.
+/// Reads the requests that `bytes` surely begin with.
 pub fn requests(bytes: &[u8]) -> Vec<Message<Asked>> {
     all(bytes, one_request)
 }
 
-/// Whether `bytes` are surely no more than a part of a response's head, after whole interim ones.
+/// Returns true if `bytes` are surely only a part of a response's head, after any complete interim responses.
 pub fn is_begun_head(mut bytes: &[u8]) -> bool {
     loop {
         let mut fields = [EMPTY_HEADER; FIELDS];
@@ -73,11 +73,7 @@ fn one_response(bytes: &[u8], to_head: bool) -> Option<(usize, Answer)> {
         }
         let bare = to_head || matches!(status, 204 | 304);
         let fields = Fields(head.headers);
-        let framing = if bare {
-            Framing::Counted(0)
-        } else {
-            fields.framing()?
-        };
+        let framing = if bare { Framing::Counted(0) } else { fields.framing()? };
         let rest = &bytes[at..];
         let (length, content) = match framing {
             Framing::Counted(length) => (length, rest.get(..length)?.to_vec()),
@@ -91,10 +87,13 @@ fn one_response(bytes: &[u8], to_head: bool) -> Option<(usize, Answer)> {
             content_bytes: content.len() as u64,
             head_bytes: at as u64,
         };
-        let field = |field: &Header<'_>| (field.name.into(), field.value.trim_ascii().to_vec());
         let answer = Answer {
             read,
-            fields: fields.0.iter().map(field).collect(),
+            fields: fields
+                .0
+                .iter()
+                .map(|field| (field.name.into(), field.value.trim_ascii().to_vec()))
+                .collect(),
             content,
         };
         return Some((at + length, answer));
@@ -122,15 +121,11 @@ fn one_request(bytes: &[u8]) -> Option<(usize, Asked)> {
         Framing::None if fields.has("transfer-encoding") => return None,
         Framing::None => 0,
     };
-    let end = Asked {
-        is_head: head.method? == "HEAD",
-        minor,
-        keep_alive: fields.persist(minor),
-    };
+    let end = Asked { is_head: head.method? == "HEAD", minor, keep_alive: fields.persist(minor) };
     (length <= rest.len()).then(|| (at + length, end))
 }
 
-/// How a head says where its content ends (RFC 9112 §6.3).
+/// Framing of the content that a head announces (RFC 9112 §6.3).
 #[derive(Clone, Copy)]
 enum Framing {
     Counted(usize),
@@ -141,14 +136,12 @@ enum Framing {
 struct Fields<'h, 'b>(&'h [Header<'b>]);
 
 impl<'b> Fields<'_, 'b> {
-    /// Members of the list (RFC 9110 §5.6.1) that all fields of this name make.
+    /// Members of the list (RFC 9110 §5.6.1) that all fields of this name form together.
     fn list(&self, name: &str) -> Vec<&'b [u8]> {
-        let values = self
-            .0
+        self.0
             .iter()
             .filter(|field| field.name.eq_ignore_ascii_case(name))
-            .map(|field| field.value);
-        values
+            .map(|field| field.value)
             .flat_map(|value| value.split(|byte| *byte == b','))
             .map(<[u8]>::trim_ascii)
             .collect()
@@ -158,18 +151,18 @@ impl<'b> Fields<'_, 'b> {
         !self.list(name).is_empty()
     }
 
-    /// RFC 9112 §9.3.
+    /// Returns true if the connection persists after this message (RFC 9112 §9.3).
     fn persist(&self, minor: u8) -> bool {
         let options = self.list("connection");
         let has = |option: &[u8]| options.iter().any(|have| have.eq_ignore_ascii_case(option));
         !has(b"close") && (minor > 0 || has(b"keep-alive"))
     }
 
-    /// `None`: the fields contradict each other, or hold what this reader does not read.
+    /// Framing that the fields announce; `None` if they contradict each other or hold something that this reader does
+    /// not support.
     fn framing(&self) -> Option<Framing> {
         let codings = self.list("transfer-encoding");
-        let clear = |coding: &&[u8]| !coding.is_empty() && !coding.contains(&b'"');
-        if !codings.iter().all(clear) {
+        if !codings.iter().all(|coding| !coding.is_empty() && !coding.contains(&b'"')) {
             return None;
         }
         match codings.last() {
@@ -190,7 +183,7 @@ impl<'b> Fields<'_, 'b> {
     }
 }
 
-/// Bytes of chunked content with its trailer section, and the data in it.
+/// Reads chunked content. Returns its length in bytes with the trailer section, and the data in it.
 fn chunked(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
     let (mut at, mut data) = (0, Vec::new());
     loop {
@@ -226,8 +219,8 @@ fn chunked(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
     }
 }
 
-/// Whether the rest of a size's line is what may stand there: `*( BWS ";" BWS name [ BWS "=" BWS value ] )`
-/// (RFC 9112 §7.1.1). httparse skips it, whatever it is.
+/// Returns true if the rest of a chunk-size line has valid syntax: `*( BWS ";" BWS name [ BWS "=" BWS value ] )` (RFC
+/// 9112 §7.1.1). httparse skips the rest unchecked.
 fn are_extensions(mut rest: &[u8]) -> bool {
     while !rest.is_empty() {
         let Some(named) = past_blanks(rest).strip_prefix(b";") else {
@@ -238,10 +231,7 @@ fn are_extensions(mut rest: &[u8]) -> bool {
         let valued = past_blanks(behind).strip_prefix(b"=").map(past_blanks);
         let (last, next) = match valued {
             None => (named, behind),
-            Some(value) => (
-                value,
-                past_quotes(value).unwrap_or_else(|| past_token(value)),
-            ),
+            Some(value) => (value, past_quotes(value).unwrap_or_else(|| past_token(value))),
         };
         if behind.len() == named.len() || next.len() == last.len() {
             return false;
@@ -260,12 +250,10 @@ fn past_blanks(bytes: &[u8]) -> &[u8] {
 }
 
 fn past_token(bytes: &[u8]) -> &[u8] {
-    past(bytes, |byte| {
-        byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
-    })
+    past(bytes, |byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
-/// Behind the quoted string that bytes begin with.
+/// Returns the bytes after the quoted string that `bytes` begin with; `None` if they do not begin with one.
 fn past_quotes(bytes: &[u8]) -> Option<&[u8]> {
     let mut rest = bytes.strip_prefix(b"\"")?;
     loop {

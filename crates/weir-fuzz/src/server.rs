@@ -1,4 +1,4 @@
-//! A TLS server joined to a session by nothing but memory.
+//! A TLS server that is connected to a session through memory alone.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,27 +9,27 @@ use rustls::{ServerConfig, ServerConnection};
 use weir_load::tls::{Connector, Session};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion, Trust};
 
-/// Round trips of a handshake, with room to spare.
+/// Round trips allowed for a handshake, with room to spare.
 const ROUNDS: usize = 4;
 
-/// Speaks all that rustls can. Ed25519 and P-256 certificates are read the same way; this one's
-/// signatures always have the same length.
+/// Server configuration with every version and cipher suite of rustls. Clients parse Ed25519 and P-256 certificates the
+/// same way; Ed25519 is used because its signatures always have the same length.
 static CONFIG: LazyLock<Arc<ServerConfig>> = LazyLock::new(|| {
     let key = KeyPair::generate_for(&PKCS_ED25519).expect("a key");
     let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
     let certificate = params.self_signed(&key).expect("a certificate");
     let private = PrivatePkcs8KeyDer::from(key.serialize_der());
-    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private.into());
-    let mut config = config.expect("a key of its certificate");
+        .with_single_cert(vec![certificate.der().clone()], private.into())
+        .expect("a key of its certificate");
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Arc::new(config)
 });
 
-/// What a client offers: these versions, and tickets are kept.
+/// Creates a client connector that offers these versions and keeps tickets.
 pub(crate) fn connector(versions: &[TlsVersion]) -> Connector {
     let spec = TlsSpec {
         versions: versions.to_vec(),
@@ -40,28 +40,24 @@ pub(crate) fn connector(versions: &[TlsVersion]) -> Connector {
     Connector::new(&spec, "localhost").expect("nothing in it can be refused")
 }
 
-/// A session and its server.
+/// A client session and its server.
 pub(crate) struct Pair {
     pub(crate) session: Session,
     server: ServerConnection,
-    /// On its way to the server.
+    /// Bytes on their way to the server.
     out: Vec<u8>,
 }
 
 impl Pair {
-    /// The ClientHello is on its way.
+    /// Creates a pair whose ClientHello is on its way to the server.
     pub(crate) fn begun(connector: &mut Connector) -> Pair {
         let mut out = Vec::new();
         let session = Session::begin(connector, &mut out).expect("random numbers");
         let server = ServerConnection::new(Arc::clone(&CONFIG)).expect("a server");
-        Pair {
-            session,
-            server,
-            out,
-        }
+        Pair { session, server, out }
     }
 
-    /// The handshake is complete, and nothing is on its way.
+    /// Creates a pair that has completed its handshake, with nothing on its way.
     pub(crate) fn shaken(connector: &mut Connector) -> Pair {
         let mut pair = Pair::begun(connector);
         for _ in 0..ROUNDS {
@@ -73,7 +69,7 @@ impl Pair {
         pair
     }
 
-    /// What the server says to what the session has said.
+    /// Delivers the session's bytes to the server and returns the bytes of its answer.
     pub(crate) fn answer(&mut self) -> Vec<u8> {
         let sent = std::mem::take(&mut self.out);
         let mut rest = &sent[..];
@@ -87,7 +83,7 @@ impl Pair {
         self.records()
     }
 
-    /// Content from the server, in records.
+    /// Returns content from the server, encoded in records.
     pub(crate) fn content(&mut self, content: &[u8]) -> Vec<u8> {
         use std::io::Write;
         self.server.set_buffer_limit(None);
@@ -96,7 +92,7 @@ impl Pair {
         self.records()
     }
 
-    /// That the server says no more.
+    /// Returns the server's close_notify alert.
     pub(crate) fn farewell(&mut self) -> Vec<u8> {
         self.server.send_close_notify();
         self.records()

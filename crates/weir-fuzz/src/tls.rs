@@ -1,4 +1,4 @@
-//! What must hold for the bytes of a TLS server.
+//! Properties that must hold for the bytes of a TLS server.
 
 use weir_load::tls::{Connector, Input, Received, Session, TlsErrorKind};
 use weir_model::tls::TlsVersion;
@@ -9,25 +9,25 @@ use crate::server::{Pair, connector};
 
 const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
 
-/// A session's memory is bounded by this: twice what it keeps of handshake messages, as vectors grow
-/// by doubling, and a record.
+/// Upper bound of a session's memory in bytes: twice the handshake messages that it keeps, as vectors grow by doubling,
+/// plus a record.
 const MOST_BUFFERED: usize = 300 * 1024;
 
-/// An open session keeps an incomplete record, and no more of it than it may have.
+/// Upper bound in bytes of the incomplete record that an open session keeps.
 const MOST_OF_A_RECORD: usize = 17 * 1024;
 
-/// What a session made of bytes.
+/// Result of a session fed with bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Read {
     established: bool,
     content: Vec<u8>,
     closed: bool,
     pub(crate) error: Option<TlsErrorKind>,
-    /// What is said about an end of the connection here.
+    /// Error that the session would report if the connection ended here.
     end: Option<TlsErrorKind>,
 }
 
-/// Feeds pieces to a session, as they come.
+/// Feeds pieces to a session in order.
 pub(crate) fn feed(session: &mut Session, pieces: &mut [&mut [u8]], out: &mut Vec<u8>) -> Read {
     let mut read = Read::default();
     for piece in pieces {
@@ -53,25 +53,18 @@ pub(crate) fn feed(session: &mut Session, pieces: &mut [&mut [u8]], out: &mut Ve
                 }
             }
         }
-        assert!(
-            session.buffered() <= MOST_BUFFERED,
-            "{}",
-            session.buffered()
-        );
+        assert!(session.buffered() <= MOST_BUFFERED, "{}", session.buffered());
     }
-    assert!(
-        !read.closed || session.has_closed(),
-        "what was said is known"
-    );
+    assert!(!read.closed || session.has_closed(), "what was said is known");
     read.end = session.ended().map(|error| error.kind());
     read
 }
 
-/// The bytes that a server sends over a connection: as its first ones, in the middle of an honest
-/// handshake, and after one; and as content that an honest server sends.
+/// Checks the bytes that a server sends: as the first of a connection, in the middle of a valid handshake, after a
+/// handshake, and as content that a valid server encrypts.
 ///
 /// # Panics
-/// Something does not hold.
+/// A property does not hold.
 pub fn tls(data: &[u8]) {
     first(&mut connector(&[]), data);
     for version in VERSIONS {
@@ -82,10 +75,12 @@ pub fn tls(data: &[u8]) {
     }
 }
 
-/// The ways to cut that matter to a session: byte by byte, in two, at random.
+/// Cuts bytes in the ways that matter to a session: byte by byte, in two, at random.
 fn cuts(data: &[u8]) -> Vec<Vec<Vec<u8>>> {
-    let owned = |cut: Vec<&[u8]>| cut.into_iter().map(<[u8]>::to_vec).collect();
-    let mut all: Vec<_> = cuttings(data).into_iter().map(owned).collect();
+    let mut all: Vec<_> = cuttings(data)
+        .into_iter()
+        .map(|cut| cut.into_iter().map(<[u8]>::to_vec).collect())
+        .collect();
     all.truncate(4);
     all
 }
@@ -99,7 +94,7 @@ fn feed_whole(pair: &mut Pair, bytes: &[u8]) -> Read {
     feed_cut(pair, &mut [bytes.to_vec()])
 }
 
-/// Instead of a handshake: no bytes that were not made for this client complete one.
+/// Checks bytes in place of a handshake: bytes that were not made for this client never complete one.
 fn first(connector: &mut Connector, data: &[u8]) {
     let whole = feed_whole(&mut Pair::begun(connector), data);
     assert!(!whole.established && whole.content.is_empty());
@@ -109,8 +104,8 @@ fn first(connector: &mut Connector, data: &[u8]) {
     }
 }
 
-/// A server's flight with a change in it: data in place of some of it or between, a flipped bit, a
-/// part that is missing, and one that comes twice. Nothing changed passes as content.
+/// Checks a server's flight with one change: data in place of a part or inserted, a flipped bit, a missing part, or a
+/// repeated part. Nothing changed passes as content.
 fn amid(connector: &mut Connector, data: &[u8]) {
     let mut dice = Dice::of(data);
     for kind in 0..5 {
@@ -132,7 +127,7 @@ fn amid(connector: &mut Connector, data: &[u8]) {
     }
 }
 
-/// After a handshake: no record is authentic that the server has not made.
+/// Checks bytes after a handshake: no record is authentic that the server has not made.
 fn after(connector: &mut Connector, data: &[u8]) {
     let whole = feed_whole(&mut Pair::shaken(connector), data);
     assert!(whole.content.is_empty() && !whole.closed);
@@ -142,17 +137,14 @@ fn after(connector: &mut Connector, data: &[u8]) {
     }
 }
 
-/// Content comes out as it went in, and nothing stays behind.
+/// Checks that content arrives unchanged, and that no bytes of it stay in the session.
 fn content(connector: &mut Connector, data: &[u8]) {
     let mut pair = Pair::shaken(connector);
     for _ in 0..2 {
         let records = pair.content(data);
         for mut cut in cuts(&records).into_iter().take(1) {
             let read = feed_cut(&mut pair, &mut cut);
-            assert_eq!(
-                (&read.content[..], read.error, read.end),
-                (data, None, None)
-            );
+            assert_eq!((&read.content[..], read.error, read.end), (data, None, None));
         }
         assert_eq!(pair.session.buffered(), 0);
     }
@@ -165,9 +157,6 @@ fn content(connector: &mut Connector, data: &[u8]) {
     let farewell = [&records[half..], &pair.farewell()].concat();
     for (number, piece) in farewell.chunks(farewell.len() - 1).enumerate() {
         let read = feed_whole(&mut pair, piece);
-        assert_eq!(
-            (read.closed, pair.session.has_closed()),
-            (number == 1, number == 1)
-        );
+        assert_eq!((read.closed, pair.session.has_closed()), (number == 1, number == 1));
     }
 }

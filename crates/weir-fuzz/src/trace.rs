@@ -1,23 +1,23 @@
-//! What must hold for the bytes of a file of recorded arrivals.
+//! Properties that must hold for the bytes of a file of recorded arrivals.
 
 use std::fmt::Write;
 use std::io::{BufReader, ErrorKind};
 
 use weir_load::{Trace, TraceError};
 
-/// What the file is called in errors.
+/// Name of the file in error messages.
 const NAME: &str = "trace";
 
-/// A trace that is written down again begins here, in seconds since 1970.
+/// Start of a trace that is written again, in seconds since 1970.
 const BEGIN: u64 = 1_000_000_000;
 
-/// Longest trace that is written down again: its times stay those of this millennium.
+/// Longest trace that is written again, in nanoseconds: its times stay within this millennium.
 const LONGEST_NS: u64 = 1_000_000_000_000_000_000;
 
-/// A file of recorded arrivals: times, an access log, columns, JSON lines, or a HAR file; as it is or as gzip.
+/// Checks a file of recorded arrivals: times, an access log, columns, JSON lines, or a HAR file; plain or as gzip.
 ///
 /// # Panics
-/// Something does not hold.
+/// A property does not hold.
 pub fn trace(data: &[u8]) {
     let read = Trace::from_reader(data, NAME, 1.0);
     let is_gzip = data.starts_with(&[0x1f, 0x8b]);
@@ -66,11 +66,7 @@ fn sound(trace: &Trace) {
     let mut distinct: Vec<_> = trace.requests.iter().collect();
     distinct.sort();
     distinct.dedup();
-    assert_eq!(
-        distinct.len(),
-        trace.requests.len(),
-        "a request comes twice"
-    );
+    assert_eq!(distinct.len(), trace.requests.len(), "a request comes twice");
 }
 
 fn at_double_speed(data: &[u8], trace: &Trace) {
@@ -83,7 +79,7 @@ fn at_double_speed(data: &[u8], trace: &Trace) {
     }
 }
 
-/// As JSON lines with nanoseconds, a trace is the same.
+/// Checks that a trace reads the same after it is written as JSON lines, or as plain times, with nanoseconds.
 fn written_again(trace: &Trace) {
     if trace.length_ns() > LONGEST_NS {
         return;
@@ -97,33 +93,27 @@ fn written_again(trace: &Trace) {
                 let (method, target) = &trace.requests[which[arrival] as usize];
                 let target = target.replace('\\', "\\\\").replace('"', "\\\"");
                 let time = format!("\"msec\":{second}.{rest:09}");
-                writeln!(
-                    text,
-                    "{{{time},\"method\":\"{method}\",\"uri\":\"{target}\"}}"
-                )
+                writeln!(text, "{{{time},\"method\":\"{method}\",\"uri\":\"{target}\"}}")
             }
         };
         line.expect("a string takes it");
     }
-    let again = Trace::from_reader(text.as_bytes(), NAME, 1.0);
-    let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let again = Trace::from_reader(text.as_bytes(), NAME, 1.0)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!((&again.times, again.left_out.len()), (&trace.times, 0));
     let requests = |trace: &Trace| {
         let which = trace.which.as_deref().unwrap_or_default().iter();
-        let request = |index: &u32| trace.requests[*index as usize].clone();
-        which.map(request).collect::<Vec<_>>()
+        which.map(|index| trace.requests[*index as usize].clone()).collect::<Vec<_>>()
     };
     assert_eq!(requests(&again), requests(trace));
 }
 
-/// An error names a line that there is, and a place in it.
+/// Checks that an error names an existing line and a column in it.
 fn placed(data: &[u8], error: &TraceError) {
     match error {
         TraceError::Line { line, column, .. } => {
             let mut lines = data.split(|byte| *byte == b'\n');
-            let text = lines
-                .nth(*line as usize - 1)
-                .expect("there is no such line");
+            let text = lines.nth(*line as usize - 1).expect("there is no such line");
             assert!((1..=text.len() + 1).contains(column), "column {column}");
         }
         TraceError::Empty { .. } | TraceError::Large { .. } | TraceError::Speed { .. } => {}

@@ -1,7 +1,7 @@
-//! What sampling costs: the share of a CPU that it takes with two arms and ten thousand sockets, at 1 Hz and at 10 Hz.
+//! Cost of sampling: the share of a CPU that it takes with two arms and ten thousand sockets, at 1 Hz and at 10 Hz.
 //!
-//! `cargo run --release -p weir-host --example samples [CONNECTIONS] [SECONDS]`, as root: it makes network namespaces
-//! of its own, each arm's with half of the connections over loopback, so that both ends count.
+//! `cargo run --release -p weir-host --example samples [CONNECTIONS] [SECONDS]`, as root. The example makes network
+//! namespaces of its own; each arm's has half of the connections over loopback, so that both ends count.
 
 use std::error::Error;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_host::Network;
 use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
 
-/// Processes of each arm.
+/// Number of processes of each arm.
 const WORKERS: usize = 2;
 
 type Held = Vec<(TcpStream, TcpStream)>;
@@ -22,8 +22,7 @@ type Held = Vec<(TcpStream, TcpStream)>;
 fn connections(count: usize) -> io::Result<Held> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    let pair = |_| Ok((TcpStream::connect(address)?, listener.accept()?.0));
-    (0..count).map(pair).collect()
+    (0..count).map(|_| Ok((TcpStream::connect(address)?, listener.accept()?.0))).collect()
 }
 
 /// A process that does nothing until it is dropped.
@@ -43,7 +42,7 @@ impl Drop for Idle {
     }
 }
 
-/// Readers of a new namespace, and what is done in it.
+/// Runs `work` in a new namespace; returns the namespace's readers and the result of `work`.
 fn in_namespace<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> Result<(Namespace, T), Box<dyn Error>> {
@@ -52,12 +51,7 @@ fn in_namespace<T: Send>(
 }
 
 fn place(role: &'static str, arm: &str, namespace: Namespace, tasks: Tasks) -> Place {
-    Place {
-        role,
-        arm: arm.to_owned(),
-        namespace: Some(namespace),
-        tasks,
-    }
+    Place { role, arm: arm.to_owned(), namespace: Some(namespace), tasks }
 }
 
 fn cpu() -> Duration {
@@ -71,17 +65,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut number = |default| arguments.next().map_or(Ok(default), |word| word.parse());
     let (count, seconds): (usize, usize) = (number(5000)?, number(20)?);
     let most = getrlimit(Resource::Nofile).maximum;
-    let limit = Rlimit {
-        current: most,
-        maximum: most,
-    };
+    let limit = Rlimit { current: most, maximum: most };
     setrlimit(Resource::Nofile, limit)?;
     let (mut held, mut idle, mut places): (Vec<Held>, Vec<Idle>, Vec<Place>) = Default::default();
     for arm in ["one", "two"] {
         let (network, connected) = in_namespace(|| connections(count / 2))?;
         held.push(connected?);
-        let started = (0..WORKERS).map(|_| Idle::start());
-        let started = started.collect::<io::Result<Vec<Idle>>>()?;
+        let started = (0..WORKERS).map(|_| Idle::start()).collect::<io::Result<Vec<Idle>>>()?;
         let pids = started.iter().map(|one| one.0.id()).collect();
         idle.extend(started);
         places.push(place(PROXY, arm, network, Tasks::Processes(pids)));
@@ -101,10 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let share = (cpu() - before).as_secs_f64() / begun.elapsed().as_secs_f64();
         let sockets = 2 * count;
-        println!(
-            "{hertz} Hz, {sockets} sockets: {:.2} % of a CPU, {rows} rows",
-            share * 100.0
-        );
+        println!("{hertz} Hz, {sockets} sockets: {:.2} % of a CPU, {rows} rows", share * 100.0);
     }
     Ok(())
 }

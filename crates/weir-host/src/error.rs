@@ -1,4 +1,4 @@
-//! What could not be done to a host's network, and what it would take.
+//! Errors of operations on a host's network, with hints on what they need.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -6,39 +6,39 @@ use std::net::Ipv4Addr;
 use crate::user_namespace;
 use crate::wire::MTU;
 
-/// What could not be done to the host's network.
+/// Error of an operation on the host's network.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The kernel refused.
     #[error("cannot {doing}: {source}")]
     Refused {
-        /// What was tried.
+        /// Action that was attempted, as in "cannot {doing}".
         doing: String,
-        /// The kernel's words.
+        /// Error from the kernel.
         source: io::Error,
     },
-    /// The kernel refused, and said more than a number (extended acknowledgement, netlink(7)).
+    /// The kernel refused, with an explanation besides the error number (extended acknowledgement, netlink(7)).
     #[error("cannot {doing}: {words} ({source})")]
     Explained {
-        /// What was tried.
+        /// Action that was attempted, as in "cannot {doing}".
         doing: String,
-        /// What the kernel said.
+        /// Text of the kernel's extended acknowledgement.
         words: String,
-        /// The number it gave.
+        /// Error number from the kernel.
         source: io::Error,
     },
-    /// A capability is missing, or a filter of the container's stands against it.
+    /// A capability is missing, or a filter of the container forbids the action.
     #[error("cannot {doing}: not permitted")]
     NotPermitted {
-        /// What was tried.
+        /// Action that was attempted, as in "cannot {doing}".
         doing: String,
-        /// What it takes (capabilities(7)).
+        /// Capability that the action needs (capabilities(7)).
         capability: &'static str,
     },
     /// The kernel was built without network namespaces.
     #[error("this kernel has no network namespaces")]
     NoNamespaces,
-    /// As many namespaces are in use as may be.
+    /// The maximum number of network namespaces is in use.
     #[error("cannot make a network namespace: the maximum number is in use")]
     TooManyNamespaces,
     /// The kernel has no veth(4).
@@ -47,18 +47,18 @@ pub enum HostError {
     /// The kernel has no sock_diag(7) for TCP.
     #[error("cannot ask the kernel for its listeners: it has no sock_diag for TCP")]
     NoSocketDiagnosis,
-    /// Not a name for an interface.
+    /// The name is not valid for an interface.
     #[error("`{name}` cannot be the name of an interface: {why}")]
     BadName {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// Reason why the name is not valid.
         why: &'static str,
     },
-    /// An interface of that name is there.
+    /// The namespace already has an interface of that name.
     #[error("the namespace has an interface `{0}`")]
     NameTaken(String),
-    /// No veth can have that MTU.
+    /// The MTU, in bytes, is out of the range of a veth.
     #[error("an MTU of {0} bytes is out of range")]
     MtuOutOfRange(u32),
     /// No interface can have that address.
@@ -66,11 +66,11 @@ pub enum HostError {
     BadAddress {
         /// The interface.
         name: String,
-        /// The address.
+        /// Address that the interface cannot have.
         address: Ipv4Addr,
-        /// Length of its prefix, bits.
+        /// Length of the address's prefix, bits.
         prefix: u8,
-        /// What is wrong with it.
+        /// Reason why the address is not valid.
         why: &'static str,
     },
     /// The interface has that address already.
@@ -87,7 +87,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// What to do about it, where that can be said.
+    /// Returns advice on what to do about the error; None if there is none.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             HostError::NotPermitted { capability, .. } => {
@@ -125,11 +125,8 @@ impl HostError {
         Some(hint.to_owned())
     }
 
-    /// The kernel refused what `doing` says.
+    /// Wraps an error from the kernel; `doing` is the action that was attempted.
     pub(crate) fn refused(doing: impl Into<String>, source: impl Into<io::Error>) -> HostError {
-        HostError::Refused {
-            doing: doing.into(),
-            source: source.into(),
-        }
+        HostError::Refused { doing: doing.into(), source: source.into() }
     }
 }

@@ -1,12 +1,12 @@
-//! What weir does to a host, and how it is undone.
+//! Changes that weir makes to a host, and how they are undone.
 //!
-//! * [`Network`]: network namespaces that are held by a descriptor alone, so that the kernel removes
-//!   them, their links and their addresses when the last process that uses one has ended, however it
-//!   ended. Nothing is mounted and nothing has a name. [`connect`] links two of them.
+//! * [`Network`]: network namespaces that are held by a descriptor alone, so that the kernel removes them, their links
+//!   and their addresses when the last process that uses one has ended, however it ended. Nothing is mounted and
+//!   nothing has a name. [`connect`] links two of them.
 //! * [`sysctl`]: kernel settings, as the calling thread's namespace has them.
-//! * [`listeners`]: the accept queues that the kernel really keeps (sock_diag(7)).
-//! * [`journal`]: what is changed outside of weir's own namespaces is written down beforehand and put
-//!   back afterwards.
+//! * [`listeners`]: accept queues that the kernel really keeps (sock_diag(7)).
+//! * [`journal`]: record of changes outside of weir's own namespaces, written beforehand so that they can be put back
+//!   afterwards.
 
 mod error;
 pub mod journal;

@@ -18,18 +18,18 @@ use crate::netlink::Refusal;
 use crate::wire::{Wire, check_mtu};
 use crate::{HostError, Network};
 
-/// The kernel announces a carrier from a work queue, at once as a rule (net/core/link_watch.c).
+/// Maximum time for a link to come up. The kernel announces a carrier from a work queue, usually at once
+/// (net/core/link_watch.c).
 const UP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Links two namespaces by a pair of virtual Ethernet devices (veth(4)), sets their addresses and
-/// brings them up; returns when frames can cross. `mtu` in bytes. What was made is removed again
-/// where something goes wrong.
+/// Links two namespaces by a pair of virtual Ethernet devices (veth(4)), sets their addresses and brings them up;
+/// returns when frames can cross. `mtu` in bytes. On an error, everything made so far is removed again.
 ///
-/// The pair lives until either namespace is gone. If one of them is the host's own, its end is an
-/// interface of the host as long.
+/// The pair lives until either namespace is gone. If one of them is the host's own, its end is an interface of the host
+/// until then.
 ///
 /// # Errors
-/// A name or an address is taken or not one, the MTU is out of range, the kernel refused.
+/// A name or an address is taken or not valid, the MTU is out of range, or the kernel refused.
 pub fn connect(a: (&Network, &Wire), b: (&Network, &Wire), mtu: u32) -> Result<(), HostError> {
     check_mtu(mtu)?;
     a.1.check()?;
@@ -47,16 +47,14 @@ pub fn connect(a: (&Network, &Wire), b: (&Network, &Wire), mtu: u32) -> Result<(
     done
 }
 
-/// Takes a link away by the name of its end in one of the two namespaces: both ends, and their addresses, are
-/// gone when this returns. A namespace itself is taken apart later, by the kernel's own time.
+/// Removes a link by the name of its end in one of the two namespaces: both ends, and their addresses, are gone when
+/// this returns. The kernel removes a namespace itself later.
 ///
 /// # Errors
 /// There is no such interface, or the kernel refused.
 pub fn disconnect(network: &Network, name: &str) -> Result<(), HostError> {
     let mut links = network.within(Links::open)??;
-    links
-        .remove(name)
-        .map_err(|refusal| explained(refusal, format!("remove `{name}`")))
+    links.remove(name).map_err(|refusal| explained(refusal, format!("remove `{name}`")))
 }
 
 fn set_up_pair(a: (&mut Links, &Wire), b: (&mut Links, &Wire)) -> Result<(), HostError> {
@@ -72,13 +70,11 @@ fn set_up_pair(a: (&mut Links, &Wire), b: (&mut Links, &Wire)) -> Result<(), Hos
     b.0.add_neighbours(&far, a.1, &near)
 }
 
-/// Why a pair could not be made, if that can be told better than in the kernel's words.
+/// Returns the error for a pair that could not be made, if it is clearer than the kernel's words.
 fn not_made(refusal: &Refusal, first_is_there: bool, a: &Wire, b: &Wire) -> Option<HostError> {
     if refusal.is(Errno::EXIST) {
         let taken = if first_is_there { a } else { b };
         return Some(HostError::NameTaken(taken.name.clone()));
     }
-    refusal
-        .is(Errno::OPNOTSUPP)
-        .then_some(HostError::NoVirtualEthernet)
+    refusal.is(Errno::OPNOTSUPP).then_some(HostError::NoVirtualEthernet)
 }

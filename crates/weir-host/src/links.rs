@@ -1,4 +1,4 @@
-//! The interfaces of one namespace, looked at and changed by rtnetlink(7).
+//! Interfaces of one namespace, read and changed by rtnetlink(7).
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -20,22 +20,22 @@ use rustix::io::Errno;
 use crate::netlink::{Netlink, Refusal};
 use crate::{HostError, Network, Wire};
 
-/// How often a link is looked at until it is up.
+/// Interval at which a link is checked until it is up.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// An interface as the kernel has it.
+/// An interface as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its number within the namespace.
+    /// Number of the interface within the namespace.
     pub index: u32,
     /// Its MTU, bytes.
     pub mtu: u32,
-    /// Whether frames can cross it: it is up and has a carrier. The loopback, which has none to
-    /// tell of, counts once it is up.
+    /// True if frames can cross the interface: it is up and has a carrier. The loopback, which has no carrier, counts
+    /// once it is up.
     pub up: bool,
-    /// Its hardware address.
+    /// Hardware address of the interface.
     pub hardware: Vec<u8>,
 }
 
@@ -64,38 +64,40 @@ impl Interface {
     }
 }
 
-/// The links of one namespace.
+/// Netlink connection to the links of one namespace.
 #[derive(Debug)]
 pub(crate) struct Links(Netlink<RouteNetlinkMessage>);
 
 impl Links {
-    /// Those of the calling thread's namespace.
+    /// Opens the links of the calling thread's namespace.
     pub(crate) fn open() -> Result<Links, HostError> {
         Netlink::open(NETLINK_ROUTE)
             .map(Links)
             .map_err(|e| HostError::refused("talk to the kernel over netlink", e))
     }
 
-    /// All of them.
+    /// Lists all interfaces.
     pub(crate) fn all(&mut self) -> Result<Vec<Interface>, HostError> {
         let question = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let answers = self.0.list(&question);
-        Ok(interfaces(&answers.map_err(|refusal| {
-            explained(refusal, "list network interfaces".to_owned())
-        })?))
+        Ok(interfaces(
+            &answers.map_err(|refusal| explained(refusal, "list network interfaces".to_owned()))?,
+        ))
     }
 
-    /// Whether an end of this name is here.
+    /// Returns true if the namespace has an interface with this end's name.
     pub(crate) fn holds(&mut self, wire: &Wire) -> Result<bool, HostError> {
         let mut all = self.all()?.into_iter();
         Ok(all.any(|interface| interface.name == wire.name))
     }
 
-    /// The interface that has an address; `None`: none of this namespace has.
+    /// Returns the interface that has an address; `None` if no interface of this namespace has it.
     pub(crate) fn with_address(&mut self, address: IpAddr) -> Result<Option<Interface>, HostError> {
         let question = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-        let explained = |refusal| explained(refusal, "list addresses".to_owned());
-        let answers = self.0.list(&question).map_err(explained)?;
+        let answers = self
+            .0
+            .list(&question)
+            .map_err(|refusal| explained(refusal, "list addresses".to_owned()))?;
         let has_it = |message: &AddressMessage| {
             let mut all = message.attributes.iter();
             // On a link of two the other one is the peer's.
@@ -122,17 +124,15 @@ impl Links {
         found.ok_or_else(|| HostError::refused(format!("look at `{name}`"), Errno::NODEV))
     }
 
-    /// Brings an interface up.
     pub(crate) fn set_up(&mut self, name: &str) -> Result<(), HostError> {
         let mut change = named(name);
         change.header.flags = LinkFlags::Up;
         change.header.change_mask = LinkFlags::Up;
         let asked = self.0.ask(RouteNetlinkMessage::SetLink(change), 0);
-        let refused = |refusal| explained(refusal, format!("bring `{name}` up"));
-        asked.map(drop).map_err(refused)
+        asked.map(drop).map_err(|refusal| explained(refusal, format!("bring `{name}` up")))
     }
 
-    /// Waits until frames can cross it; tells it as it is then.
+    /// Waits until frames can cross an interface; returns its state at that moment.
     pub(crate) fn await_up(&mut self, name: &str, until: Instant) -> Result<Interface, HostError> {
         loop {
             let found = self.find(name)?;
@@ -146,7 +146,7 @@ impl Links {
         }
     }
 
-    /// One end here, the other in another namespace from its first moment.
+    /// Creates a pair with one end here and the other in another namespace from its first moment.
     pub(crate) fn make_pair(
         &mut self,
         near: &Wire,
@@ -185,7 +185,7 @@ impl Links {
         Ok(())
     }
 
-    /// Makes the other end's addresses known at this one, for good.
+    /// Adds permanent neighbour entries for the other end's addresses to this end.
     pub(crate) fn add_neighbours(
         &mut self,
         near: &Interface,
@@ -235,40 +235,33 @@ fn neighbour(index: u32, address: Ipv4Addr, hardware: &[u8]) -> NeighbourMessage
 }
 
 fn interfaces(answers: &[RouteNetlinkMessage]) -> Vec<Interface> {
-    let interface = |answer: &RouteNetlinkMessage| match answer {
-        RouteNetlinkMessage::NewLink(link) => Some(Interface::of(link)),
-        _ => None,
-    };
-    answers.iter().filter_map(interface).collect()
+    answers
+        .iter()
+        .filter_map(|answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => Some(Interface::of(link)),
+            _ => None,
+        })
+        .collect()
 }
 
 fn address_refused(refusal: Refusal, name: &str, address: Ipv4Addr, prefix: u8) -> HostError {
-    match refusal.is(Errno::EXIST) {
-        true => HostError::AddressTaken {
-            name: name.to_owned(),
-            address,
-        },
-        false => explained(refusal, format!("give `{name}` {address}/{prefix}")),
+    if refusal.is(Errno::EXIST) {
+        HostError::AddressTaken { name: name.to_owned(), address }
+    } else {
+        explained(refusal, format!("give `{name}` {address}/{prefix}"))
     }
 }
 
-/// A refusal in the kernel's words, and what it takes where that is known.
+/// Converts a refusal into an error in the kernel's words, with the capability that is missing if it is known.
 pub(crate) fn explained(refusal: Refusal, doing: String) -> HostError {
     if refusal.is(Errno::PERM) {
-        return HostError::NotPermitted {
-            doing,
-            capability: "CAP_NET_ADMIN",
-        };
+        return HostError::NotPermitted { doing, capability: "CAP_NET_ADMIN" };
     }
     let source = refusal.source;
     let Some(words) = refusal.words else {
         return HostError::Refused { doing, source };
     };
-    HostError::Explained {
-        doing,
-        words,
-        source,
-    }
+    HostError::Explained { doing, words, source }
 }
 
 #[cfg(test)]
@@ -277,13 +270,10 @@ mod tests {
     use crate::may_have_networks;
 
     fn wire(name: &str) -> Wire {
-        Wire {
-            name: name.to_owned(),
-            addresses: vec![(Ipv4Addr::new(10, 0, 0, 1), 24)],
-        }
+        Wire { name: name.to_owned(), addresses: vec![(Ipv4Addr::new(10, 0, 0, 1), 24)] }
     }
 
-    /// Some links in a namespace of their own.
+    /// Opens the links of a new namespace; None, with a message, if none can be made.
     fn links_or_skip() -> Option<(Network, Links)> {
         if let Err(e) = may_have_networks() {
             println!("left out: {e}");

@@ -15,27 +15,26 @@ use crate::netlink::{Netlink, Refusal};
 /// The accept queue of one listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenQueue {
-    /// Where it listens. A socket on `[::]` may listen for IPv4 too.
+    /// Address on which the socket listens. A socket on `[::]` may listen for IPv4 too.
     pub address: SocketAddr,
     /// Connections that wait to be accepted (Recv-Q of ss(8)).
     pub waiting: u32,
-    /// How many may: the smaller of what listen(2) was given and net.core.somaxconn (Send-Q). The
-    /// kernel admits one more, because it looks before it counts (`sk_acceptq_is_full`).
+    /// Maximum number of waiting connections: the smaller of the backlog given to listen(2) and net.core.somaxconn
+    /// (Send-Q). The kernel admits one more, because it looks before it counts (`sk_acceptq_is_full`).
     pub backlog: u32,
 }
 
-/// All TCP listeners in the calling thread's network namespace, IPv4 and IPv6, whosever they are.
-/// Sockets that share an address (SO_REUSEPORT) have a queue each.
+/// Lists all TCP listeners in the calling thread's network namespace, IPv4 and IPv6, of all processes. Sockets that
+/// share an address (SO_REUSEPORT) have a queue each.
 ///
 /// # Errors
 /// The kernel has no sock_diag(7), or refused.
 pub fn listen_queues() -> Result<Vec<ListenQueue>, HostError> {
     let mut kernel = Netlink::open(NETLINK_SOCK_DIAG).map_err(|e| refused(e.into()))?;
     let mut queues = Vec::new();
-    for question in [
-        listeners(AF_INET, SocketId::new_v4()),
-        listeners(AF_INET6, SocketId::new_v6()),
-    ] {
+    for question in
+        [listeners(AF_INET, SocketId::new_v4()), listeners(AF_INET6, SocketId::new_v6())]
+    {
         let answers = kernel.list(&question).map_err(refused)?;
         queues.extend(answers.iter().filter_map(queue));
     }

@@ -1,6 +1,6 @@
-//! Questions to the kernel over netlink(7), one at a time, and its answers.
+//! Requests to the kernel over netlink(7), one at a time, and its answers.
 //!
-//! A socket belongs to the network namespace of the thread that opened it, whoever uses it later.
+//! A socket belongs to the network namespace of the thread that opened it, whichever thread uses it later.
 
 use std::ffi::CStr;
 use std::fmt::Debug;
@@ -17,55 +17,50 @@ use netlink_sys::{Socket, SocketAddr};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-/// The kernel answers within microseconds; it may have to wait for a lock that all namespaces share
-/// while many of them are taken down.
+/// Maximum time to wait for an answer. The kernel answers within microseconds, but may have to wait for a lock that all
+/// namespaces share while many of them are removed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// More than the 32 KiB that the kernel puts into a datagram of a dump (af_netlink.c).
+/// Size of the receive buffer: more than the 32 KiB that the kernel puts into a datagram of a dump (af_netlink.c).
 const DATAGRAM_BYTES: usize = 64 << 10;
 
-/// A list that changes while the kernel reads it out is asked for again this often.
+/// Number of times that a list is requested if it changes while the kernel reads it out.
 const DUMP_ATTEMPTS: u32 = 16;
 
-/// `NLMSGERR_ATTR_MSG` of linux/netlink.h: the words of an extended acknowledgement.
+/// `NLMSGERR_ATTR_MSG` of linux/netlink.h: the text of an extended acknowledgement.
 const WORDS_ATTRIBUTE: u16 = 1;
 
-/// What the kernel answers instead of doing it.
+/// Error with which the kernel answers a request.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// Its error number.
+    /// Error number from the kernel.
     pub(crate) source: io::Error,
-    /// What it says about it.
+    /// Text of the kernel's extended acknowledgement, if it sent one.
     pub(crate) words: Option<String>,
 }
 
 impl From<io::Error> for Refusal {
     fn from(source: io::Error) -> Refusal {
-        Refusal {
-            source,
-            words: None,
-        }
+        Refusal { source, words: None }
     }
 }
 
 impl Refusal {
-    /// Whether it gives this error number.
+    /// Returns true if the refusal has this error number.
     pub(crate) fn is(&self, errno: Errno) -> bool {
         self.source.raw_os_error() == Some(errno.raw_os_error())
     }
 
-    /// Of the message that refuses. The words follow the header of the request, which
-    /// NETLINK_CAP_ACK keeps free of the request's body.
+    /// Reads an error message. Its text follows the header of the request, which NETLINK_CAP_ACK keeps free of the
+    /// request's body.
     fn of(message: &ErrorMessage, flags: u16) -> Refusal {
         let explained = NLM_F_ACK_TLVS | NLM_F_CAPPED;
-        let attributes = match flags & explained == explained {
-            true => message.header.get(HEADER_BYTES..).unwrap_or_default(),
-            false => &[],
+        let attributes = if flags & explained == explained {
+            message.header.get(HEADER_BYTES..).unwrap_or_default()
+        } else {
+            &[]
         };
-        Refusal {
-            source: message.to_io(),
-            words: words(attributes),
-        }
+        Refusal { source: message.to_io(), words: words(attributes) }
     }
 }
 
@@ -80,7 +75,7 @@ fn words(attributes: &[u8]) -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
-/// A conversation with one family of netlink, in messages of type `M`.
+/// A connection to one family of netlink, with messages of type `M`.
 #[derive(Debug)]
 pub(crate) struct Netlink<M> {
     socket: Socket,
@@ -90,16 +85,13 @@ pub(crate) struct Netlink<M> {
 }
 
 impl<M: NetlinkSerializable + NetlinkDeserializable + Clone + Debug> Netlink<M> {
-    /// Begins one, in the calling thread's network namespace. `protocol`: one of
-    /// [`netlink_sys::protocols`].
+    /// Opens a connection in the calling thread's network namespace. `protocol` is one of [`netlink_sys::protocols`].
     pub(crate) fn open(protocol: isize) -> io::Result<Netlink<M>> {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
         // Kernels before 4.12 explain nothing.
-        let _ = socket
-            .set_cap_ack(true)
-            .and_then(|()| socket.set_ext_ack(true));
+        let _ = socket.set_cap_ack(true).and_then(|()| socket.set_ext_ack(true));
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
         Ok(Netlink {
             socket,
@@ -109,13 +101,14 @@ impl<M: NetlinkSerializable + NetlinkDeserializable + Clone + Debug> Netlink<M> 
         })
     }
 
-    /// Has something done, or something told about one thing. `flags`: besides REQUEST and ACK.
+    /// Sends a request to do something or to describe one object; returns the answers. `flags` are added to REQUEST and
+    /// ACK.
     pub(crate) fn ask(&mut self, message: M, flags: u16) -> Result<Vec<M>, Refusal> {
         self.send(message, NLM_F_REQUEST | NLM_F_ACK | flags)?;
         Ok(self.answers()?.messages)
     }
 
-    /// Has a list told, as it is at one moment.
+    /// Requests a list and returns it as of one moment.
     pub(crate) fn list(&mut self, message: &M) -> Result<Vec<M>, Refusal> {
         for _ in 0..DUMP_ATTEMPTS {
             self.send(message.clone(), NLM_F_REQUEST | NLM_F_DUMP)?;
@@ -124,19 +117,14 @@ impl<M: NetlinkSerializable + NetlinkDeserializable + Clone + Debug> Netlink<M> 
                 return Ok(answers.messages);
             }
         }
-        Err(io::Error::new(
-            io::ErrorKind::Interrupted,
-            "the list changes too quickly to be read",
-        )
-        .into())
+        Err(io::Error::new(io::ErrorKind::Interrupted, "the list changes too quickly to be read")
+            .into())
     }
 
     fn send(&mut self, message: M, flags: u16) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
-        let mut packet = NetlinkMessage::new(
-            NetlinkHeader::default(),
-            NetlinkPayload::InnerMessage(message),
-        );
+        let mut packet =
+            NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::InnerMessage(message));
         packet.header.flags = flags;
         packet.header.sequence_number = self.sequence;
         packet.finalize();
@@ -145,12 +133,9 @@ impl<M: NetlinkSerializable + NetlinkDeserializable + Clone + Debug> Netlink<M> 
         self.socket.send(&bytes, 0).map(drop)
     }
 
-    /// What comes until the kernel says that this is all.
+    /// Receives the answers until the kernel marks the last one.
     fn answers(&mut self) -> Result<Answers<M>, Refusal> {
-        let mut answers = Answers {
-            messages: Vec::new(),
-            interrupted: false,
-        };
+        let mut answers = Answers { messages: Vec::new(), interrupted: false };
         loop {
             let length = self.receive()?;
             if answers.read(&self.datagram[..length], self.sequence)? {
@@ -183,14 +168,12 @@ struct Answers<M> {
 }
 
 impl<M: NetlinkDeserializable> Answers<M> {
-    /// Reads the messages of a datagram; true with the last of them all. Answers to an earlier
-    /// question, which ran out of time, are passed over.
+    /// Reads the messages of a datagram; returns true if the last answer is among them. Answers to an earlier request,
+    /// which timed out, are skipped.
     fn read(&mut self, mut datagram: &[u8], sequence: u32) -> Result<bool, Refusal> {
         while !datagram.is_empty() {
             let message = NetlinkMessage::<M>::deserialize(datagram).map_err(unreadable)?;
-            let NetlinkMessage {
-                header, payload, ..
-            } = message;
+            let NetlinkMessage { header, payload, .. } = message;
             let length = (header.length as usize).next_multiple_of(ALIGNMENT);
             datagram = datagram.get(length..).unwrap_or_default();
             if header.sequence_number != sequence {

@@ -1,10 +1,9 @@
-//! Network namespaces (network_namespaces(7)) that nothing but descriptors, threads and processes
-//! hold.
+//! Network namespaces (network_namespaces(7)) that only descriptors, threads and processes hold.
 //!
-//! A namespace belongs to threads, not to processes, and cannot be made without entering it. So
-//! each is made by a thread that ends at once and leaves a descriptor of it behind. The kernel
-//! takes a namespace down with its links, addresses and settings when the last descriptor, thread
-//! and process in it is gone, a moment later and on a thread of its own.
+//! A namespace belongs to threads, not to processes, and cannot be made without entering it. Each namespace is
+//! therefore made by a thread that ends at once and leaves a descriptor of the namespace behind. The kernel removes a
+//! namespace with its links, addresses and settings when the last descriptor, thread and process in it is gone, a
+//! moment later and on a thread of its own.
 
 use std::fs::File;
 use std::net::IpAddr;
@@ -20,25 +19,23 @@ use crate::link::connect;
 use crate::links::{Interface, Links};
 use crate::{HostError, Wire};
 
-/// The namespace of the thread that opens it (proc_thread-self(5)).
+/// Path of the network namespace of the thread that opens it (proc_thread-self(5)).
 const NAMESPACE_OF_THREAD: &str = "/proc/thread-self/ns/net";
-/// The namespace of the first thread of the process that opens it.
+/// Path of the network namespace of the first thread of the process that opens it.
 const NAMESPACE_OF_PROCESS: &str = "/proc/self/ns/net";
 
-/// A network namespace, held by a descriptor: it lives as long as any clone of this, or any process
-/// or thread in it.
+/// A network namespace, held by a descriptor: it lives as long as any clone of this value, or any process or thread in
+/// it.
 ///
-/// The descriptor is closed on exec; the namespace of a child process is the one of the thread that
-/// starts it.
+/// The descriptor is closed on exec; a child process is in the namespace of the thread that starts it.
 #[derive(Debug, Clone)]
 pub struct Network(Arc<OwnedFd>);
 
-/// Whether this process may make namespaces and link them (CAP_SYS_ADMIN and CAP_NET_ADMIN, and a
-/// kernel that has both namespaces and veth). It finds out by doing it: containers may allow the
-/// one and not the other.
+/// Checks that this process may make namespaces and link them (CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel that has
+/// both namespaces and veth). The check makes and links two: containers may allow the one and not the other.
 ///
 /// # Errors
-/// It may not; the error says what it takes.
+/// The process may not; the error names what is missing.
 pub fn may_have_networks() -> Result<(), HostError> {
     let (a, b) = (Network::create()?, Network::create()?);
     let wire = |last| Wire {
@@ -49,17 +46,18 @@ pub fn may_have_networks() -> Result<(), HostError> {
     connect((&a, &wire(1)), (&b, &wire(2)), 1500)
 }
 
-/// Has the calling thread back in the network namespace of the process's first thread, which joins none.
+/// Returns the calling thread to the network namespace of the process's first thread, which never joins another one.
 ///
 /// # Errors
-/// The kernel refused: `/proc` is not mounted, or for want of CAP_SYS_ADMIN, without which the thread has not left it.
+/// The kernel refused: `/proc` is not mounted, or CAP_SYS_ADMIN is missing, without which the thread has not left that
+/// namespace.
 pub fn return_to_first_network() -> Result<(), HostError> {
     let first = Network::at(NAMESPACE_OF_PROCESS)
         .map_err(|e| HostError::refused(format!("open {NAMESPACE_OF_PROCESS}"), e))?;
     first.join()
 }
 
-/// The interface of the calling thread's namespace that has this address; `None`: none has.
+/// Returns the interface of the calling thread's namespace that has this address; `None` if no interface has it.
 ///
 /// # Errors
 /// The kernel refused.
@@ -68,10 +66,10 @@ pub fn interface_with(address: IpAddr) -> Result<Option<Interface>, HostError> {
 }
 
 impl Network {
-    /// A new namespace whose loopback interface is up.
+    /// Creates a namespace whose loopback interface is up.
     ///
     /// # Errors
-    /// The kernel refused, most often for want of CAP_SYS_ADMIN.
+    /// The kernel refused, most often because CAP_SYS_ADMIN is missing.
     pub fn create() -> Result<Network, HostError> {
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|e| not_made(e.into()))?;
@@ -81,7 +79,7 @@ impl Network {
         })?
     }
 
-    /// The one that the calling thread is in.
+    /// Opens the namespace of the calling thread.
     ///
     /// # Errors
     /// `/proc` is not mounted.
@@ -90,42 +88,41 @@ impl Network {
             .map_err(|e| HostError::refused(format!("open {NAMESPACE_OF_THREAD}"), e))
     }
 
-    /// The one that a process is in.
+    /// Opens the namespace of a process.
     ///
     /// # Errors
-    /// It has ended, or is another user's.
+    /// The process has ended, or is another user's.
     pub fn of_process(pid: u32) -> Result<Network, HostError> {
         let path = format!("/proc/{pid}/ns/net");
         Network::at(&path).map_err(|e| HostError::refused(format!("open {path}"), e))
     }
 
-    /// The one that a file of namespaces (`/proc/PID/ns/net`) stands for.
+    /// Opens the namespace of a file such as `/proc/PID/ns/net`.
     pub(crate) fn at(path: &str) -> io::Result<Network> {
         Ok(Network(Arc::new(File::open(path)?.into())))
     }
 
-    /// Moves the calling thread into it for good, and so all threads and processes that it starts
-    /// from then on.
+    /// Moves the calling thread into the namespace for good, and so all threads and processes that it starts from then
+    /// on.
     ///
-    /// `/proc/sys/net` and `/proc/thread-self/net` are the namespace's then; `/proc/net` stays the
-    /// one of the process's first thread.
+    /// `/proc/sys/net` and `/proc/thread-self/net` then show this namespace; `/proc/net` still shows the one of the
+    /// process's first thread.
     ///
     /// # Errors
-    /// The kernel refused, most often for want of CAP_SYS_ADMIN.
+    /// The kernel refused, most often because CAP_SYS_ADMIN is missing.
     pub fn join(&self) -> Result<(), HostError> {
         let doing = "enter a network namespace";
         move_into_link_name_space(self.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| {
             match e {
-                Errno::PERM => HostError::NotPermitted {
-                    doing: doing.to_owned(),
-                    capability: "CAP_SYS_ADMIN",
-                },
+                Errno::PERM => {
+                    HostError::NotPermitted { doing: doing.to_owned(), capability: "CAP_SYS_ADMIN" }
+                }
                 _ => HostError::refused(doing, e),
             }
         })
     }
 
-    /// Does something inside, on a thread of its own. A panic there goes on here.
+    /// Runs `work` inside the namespace, on a thread of its own. A panic of `work` continues in the caller.
     ///
     /// # Errors
     /// The kernel refused.
@@ -133,19 +130,17 @@ impl Network {
         on_a_thread(|| self.join().map(|()| work()))?
     }
 
-    /// What tells it from all others that exist: the inode number that `/proc/PID/ns/net` and
-    /// lsns(8) show.
+    /// Returns the number that identifies the namespace among all that exist: the inode number that `/proc/PID/ns/net`
+    /// and lsns(8) show.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn id(&self) -> Result<u64, HostError> {
         let found = rustix::fs::fstat(self.as_fd());
-        Ok(found
-            .map_err(|e| HostError::refused("look at a network namespace", e))?
-            .st_ino)
+        Ok(found.map_err(|e| HostError::refused("look at a network namespace", e))?.st_ino)
     }
 
-    /// Its interfaces as the kernel has them.
+    /// Lists the interfaces of the namespace.
     ///
     /// # Errors
     /// The kernel refused.
@@ -160,27 +155,24 @@ impl AsFd for Network {
     }
 }
 
-/// Does something on a thread of its own and waits for it.
+/// Runs `work` on a thread of its own and waits for it.
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, HostError> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("network".to_owned())
             .spawn_scoped(scope, work)
             .map_err(|e| HostError::refused("start a thread", e))?;
-        thread
-            .join()
-            .map_err(|payload| panic::resume_unwind(payload))
+        thread.join().map_err(|payload| panic::resume_unwind(payload))
     })
 }
 
-/// What unshare(2) means.
+/// Converts an error of unshare(2).
 fn not_made(source: io::Error) -> HostError {
     let doing = "make a network namespace";
     match Errno::from_io_error(&source) {
-        Some(Errno::PERM) => HostError::NotPermitted {
-            doing: doing.to_owned(),
-            capability: "CAP_SYS_ADMIN",
-        },
+        Some(Errno::PERM) => {
+            HostError::NotPermitted { doing: doing.to_owned(), capability: "CAP_SYS_ADMIN" }
+        }
         Some(Errno::NOSPC) => HostError::TooManyNamespaces,
         Some(Errno::INVAL) => HostError::NoNamespaces,
         _ => HostError::refused(doing, source),

@@ -1,12 +1,12 @@
 //! Kernel settings by name (sysctl(8)), as the calling thread's network namespace has them.
 //!
-//! `/proc/sys/net` shows every thread the settings of the namespace that it is in, whoever mounted
-//! `/proc` (`net_ctl_header_lookup`, net/sysctl_net.c); a thread that has entered a [`Network`]
-//! reads and writes that one's. All else under `/proc/sys` is the whole host's here.
+//! `/proc/sys/net` shows every thread the settings of the namespace that it is in, whoever mounted `/proc`
+//! (`net_ctl_header_lookup`, net/sysctl_net.c); a thread that has entered a [`Network`] reads and writes the settings
+//! of that namespace. Everything else under `/proc/sys` counts as the whole host's here.
 //!
-//! The kernel may take a value in part: of `4096 x` for three numbers it keeps the first and refuses
-//! the rest, of `1 2` for one number it takes the 1 and says that it took two bytes. Every value is
-//! therefore read back, and one that was not taken as it stands is undone.
+//! The kernel may accept a value in part: of `4096 x` for three numbers it keeps the first and refuses the rest; of `1
+//! 2` for one number it takes the 1 and reports that it took two bytes. Every value is therefore read back, and a value
+//! that was not taken unchanged is undone.
 
 mod error;
 mod name;
@@ -24,7 +24,7 @@ use name::Name;
 
 use crate::Network;
 
-/// The file of a setting under `/proc/sys`.
+/// Returns the file of a setting under `/proc/sys`.
 ///
 /// # Errors
 /// [`SysctlError::BadName`].
@@ -32,25 +32,25 @@ pub(crate) fn file(name: &str) -> Result<PathBuf, SysctlError> {
     Ok(Name::parse(name)?.path().to_owned())
 }
 
-/// What the setting is, with one blank between its parts.
+/// Reads a setting, with one blank between the parts of its value.
 ///
-/// `name` as sysctl(8) takes it: `net.core.somaxconn`, `net/core/somaxconn`, and
-/// `net.ipv4.conf.eth0/1.rp_filter` where a part has a dot of its own.
+/// `name` as sysctl(8) accepts it: `net.core.somaxconn`, `net/core/somaxconn`, and `net.ipv4.conf.eth0/1.rp_filter` if
+/// a part has a dot of its own.
 ///
 /// # Errors
-/// This kernel or this namespace has none of that name, or it may not be read.
+/// This kernel or this namespace has no setting of that name, or it may not be read.
 pub fn read(name: &str) -> Result<String, SysctlError> {
     Name::parse(name)?.read()
 }
 
-/// Changes the setting and reads it back. `value` as sysctl(8) takes it; blanks and tabs between
-/// its parts count as one blank.
+/// Changes a setting and reads it back. `value` as sysctl(8) accepts it; blanks and tabs between its parts count as one
+/// blank.
 ///
-/// Nothing is noted down: what is the host's own goes through the [`journal`](crate::journal).
+/// Nothing is recorded: settings of the host itself go through the [`journal`](crate::journal).
 ///
 /// # Errors
-/// The setting is not there, not this thread's to change, or does not take the value. After an
-/// error it is what it was, unless the error says otherwise.
+/// The setting does not exist, this thread may not change it, or it does not accept the value. After an error the
+/// setting is unchanged, unless the error says otherwise.
 pub fn write(name: &str, value: &str) -> Result<(), SysctlError> {
     let name = Name::parse(name)?;
     let wanted = value::normalised(value);
@@ -66,31 +66,23 @@ pub fn write(name: &str, value: &str) -> Result<(), SysctlError> {
     }
     let now = name.read()?;
     Err(match outcome {
-        Ok(()) => SysctlError::NotTaken {
-            name: name.to_string(),
-            wanted,
-            got,
-            now,
-        },
+        Ok(()) => SysctlError::NotTaken { name: name.to_string(), wanted, got, now },
         Err(Refused::Open(e)) => name.refused(e, Access::Write),
-        Err(Refused::Value(source)) => SysctlError::Invalid {
-            name: name.to_string(),
-            value: wanted,
-            now,
-            source,
-        },
+        Err(Refused::Value(source)) => {
+            SysctlError::Invalid { name: name.to_string(), value: wanted, now, source }
+        }
     })
 }
 
-/// Where the kernel refused.
+/// Step at which the kernel refused.
 enum Refused {
-    /// Before it saw the value.
+    /// Opening the file, before the kernel saw the value.
     Open(io::Error),
-    /// At the value.
+    /// Writing the value.
     Value(io::Error),
 }
 
-/// What was wanted of a setting.
+/// Intended access to a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -105,7 +97,7 @@ impl Name {
         }
     }
 
-    /// Hands the value to the kernel in one piece, because it takes every write(2) for a whole one.
+    /// Writes the value in one piece, because the kernel takes every write(2) for a whole value.
     fn put(&self, value: &str) -> Result<(), Refused> {
         let file = OpenOptions::new().write(true).open(self.path());
         let line = format!("{value}\n");
@@ -114,7 +106,7 @@ impl Name {
         written.map(drop).map_err(Refused::Value)
     }
 
-    /// What the refusal to open or read it means.
+    /// Converts the kernel's error on opening or reading the setting.
     fn refused(&self, source: io::Error, access: Access) -> SysctlError {
         let name = self.to_string();
         match Errno::from_io_error(&source) {
@@ -130,7 +122,7 @@ impl Name {
         }
     }
 
-    /// Whether nobody may, or not this process.
+    /// Returns the error for a missing permission: no process may access the setting, or only this one may not.
     fn forbidden(&self, access: Access) -> SysctlError {
         let name = self.to_string();
         let mode = fs::metadata(self.path()).map_or(0, |found| found.mode());
@@ -144,8 +136,8 @@ impl Name {
         }
     }
 
-    /// Its mode in the network namespace that this process, or the first one of all, lives in, if
-    /// this thread is in another one.
+    /// Returns the setting's mode in the network namespace of this process, or of the first process of all, if this
+    /// thread is in another one.
     fn mode_elsewhere(&self) -> Option<u32> {
         if !self.is_of_the_network() {
             return None;
@@ -162,7 +154,7 @@ impl Name {
     }
 }
 
-/// Bits of a file's mode (inode(7)). The kernel judges root by them too: no capability overrides
-/// the ones of a setting.
+/// Bits of a file's mode (inode(7)). The kernel applies them to root too: no capability overrides the mode of a
+/// setting.
 const OWNER_READS: u32 = 0o400;
 const OWNER_WRITES: u32 = 0o200;

@@ -9,7 +9,7 @@ use rustix::process::{getegid, geteuid};
 
 use crate::HostError;
 
-/// What forbids user namespaces: a setting, the value by which it does, and one by which it does not.
+/// Settings that forbid user namespaces: name, value that forbids, and value that allows.
 const FORBIDDEN_BY: [(&str, &str, &str); 3] = [
     // Ubuntu from 23.10 on.
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
@@ -18,10 +18,10 @@ const FORBIDDEN_BY: [(&str, &str, &str); 3] = [
     ("user.max_user_namespaces", "0", "10000"),
 ];
 
-/// Moves this process into a user namespace of its own, in which its user and group keep their numbers, and it
-/// has all capabilities over the namespaces that it makes from then on, but none over anything that was there before.
+/// Moves this process into a user namespace of its own. Its user and group keep their numbers there, and it has all
+/// capabilities over the namespaces that it makes from then on, but none over anything that was there before.
 ///
-/// It does so for good, so try it in another process first ([`crate::may_have_networks`] says what it brings): some
+/// The move is permanent, so try it in another process first ([`crate::may_have_networks`] says what it brings): some
 /// distributions let a process enter one and then give it no capabilities.
 ///
 /// # Errors
@@ -41,18 +41,17 @@ fn write(path: &str, text: &str) -> Result<(), HostError> {
     fs::write(path, text).map_err(|error| HostError::refused(format!("write {path}"), error))
 }
 
-/// What to ask an administrator for, so that users who are not root can have network namespaces: the setting that forbids it, if
-/// one is found.
+/// Returns the command that an administrator can run so that users who are not root can have network namespaces; None
+/// if no setting is found that forbids them.
 pub(crate) fn permission() -> Option<String> {
     permission_in(Path::new("/proc/sys"))
 }
 
 fn permission_in(sysctls: &Path) -> Option<String> {
-    let forbids = |(name, value, _): &&(&str, &str, &str)| {
+    let (name, _, allowed) = FORBIDDEN_BY.iter().find(|(name, value, _)| {
         let path = sysctls.join(name.replace('.', "/"));
         fs::read_to_string(path).is_ok_and(|found| found.trim() == *value)
-    };
-    let (name, _, allowed) = FORBIDDEN_BY.iter().find(forbids)?;
+    })?;
     Some(format!("sysctl -w {name}={allowed}"))
 }
 
@@ -73,10 +72,7 @@ mod tests {
         assert_eq!(permission_in(folder.path()), None);
         set("user/max_user_namespaces", "0");
         let command = permission_in(folder.path());
-        assert_eq!(
-            command.as_deref(),
-            Some("sysctl -w user.max_user_namespaces=10000")
-        );
+        assert_eq!(command.as_deref(), Some("sysctl -w user.max_user_namespaces=10000"));
         set("kernel/apparmor_restrict_unprivileged_userns", "1");
         let command = permission_in(folder.path());
         assert_eq!(

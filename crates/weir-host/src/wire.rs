@@ -1,4 +1,4 @@
-//! The ends of a link as they are asked for, and what the kernel would not make of them.
+//! Requested ends of a link, and checks for what the kernel would not accept.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -10,26 +10,23 @@ use crate::HostError;
 pub struct Wire {
     /// Name of the interface, 15 bytes at most.
     pub name: String,
-    /// Its addresses, with the length of their prefix.
+    /// Addresses of the interface, each with the length of its prefix, bits.
     pub addresses: Vec<(Ipv4Addr, u8)>,
 }
 
-/// The least and the most that a veth takes: `ETH_MIN_MTU` and `ETH_MAX_MTU` of linux/if_ether.h.
+/// MTUs that a veth accepts, bytes: `ETH_MIN_MTU` to `ETH_MAX_MTU` of linux/if_ether.h.
 pub(crate) const MTU: std::ops::RangeInclusive<u32> = 68..=65_535;
 
-/// `IFNAMSIZ` of linux/if.h without the NUL at its end.
+/// Maximum length of an interface's name: `IFNAMSIZ` of linux/if.h without the NUL at its end.
 const NAME_BYTES: usize = 15;
 
-/// Whether a veth can have this MTU, bytes.
+/// Checks that a veth can have this MTU, bytes.
 pub(crate) fn check_mtu(mtu: u32) -> Result<(), HostError> {
-    match MTU.contains(&mtu) {
-        true => Ok(()),
-        false => Err(HostError::MtuOutOfRange(mtu)),
-    }
+    if MTU.contains(&mtu) { Ok(()) } else { Err(HostError::MtuOutOfRange(mtu)) }
 }
 
 impl Wire {
-    /// Finds what the kernel would refuse, or take and make useless, before anything is made.
+    /// Checks for what the kernel would refuse, or accept and make useless, before anything is made.
     pub(crate) fn check(&self) -> Result<(), HostError> {
         let name = self.name.clone();
         if let Some(why) = bad_name(&name) {
@@ -38,12 +35,7 @@ impl Wire {
         let mut seen = HashSet::new();
         for &(address, prefix) in &self.addresses {
             if let Some(why) = bad_address(address, prefix) {
-                return Err(HostError::BadAddress {
-                    name,
-                    address,
-                    prefix,
-                    why,
-                });
+                return Err(HostError::BadAddress { name, address, prefix, why });
             }
             // The kernel would take an address twice if its prefixes differ.
             if !seen.insert(address) {
@@ -54,8 +46,8 @@ impl Wire {
     }
 }
 
-/// What is wrong with a name: the rules of `dev_valid_name` (net/core/dev.c), of
-/// `sysctl_dev_name_is_allowed` (include/net/ip.h), and that names are ASCII here.
+/// Returns the reason why a name is not valid, by the rules of `dev_valid_name` (net/core/dev.c) and of
+/// `sysctl_dev_name_is_allowed` (include/net/ip.h); only ASCII names are allowed here.
 fn bad_name(name: &str) -> Option<&'static str> {
     match name {
         "" => Some("it is empty"),
@@ -71,7 +63,7 @@ fn bad_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with an address for a host on a link (RFC 1122 section 3.2.1.3).
+/// Returns the reason why an address is not valid for a host on a link (RFC 1122 section 3.2.1.3).
 fn bad_address(address: Ipv4Addr, prefix: u8) -> Option<&'static str> {
     if prefix == 0 || prefix > 32 {
         return Some("the length of a prefix is 1 to 32 bits");
@@ -97,13 +89,15 @@ mod tests {
     use super::*;
 
     fn wire(name: &str, addresses: &[&str]) -> Wire {
-        let read = |text: &&str| {
-            let (address, prefix) = text.split_once('/').unwrap();
-            (address.parse().unwrap(), prefix.parse().unwrap())
-        };
         Wire {
             name: name.to_owned(),
-            addresses: addresses.iter().map(read).collect(),
+            addresses: addresses
+                .iter()
+                .map(|text| {
+                    let (address, prefix) = text.split_once('/').unwrap();
+                    (address.parse().unwrap(), prefix.parse().unwrap())
+                })
+                .collect(),
         }
     }
 

@@ -1,17 +1,15 @@
-//! The chunked transfer coding (RFC 9112 §7.1), counted and not kept.
+//! The chunked transfer coding (RFC 9112 §7.1), counted and not stored.
 //!
-//! Sizes are read digit by digit, so that nothing is ever carried over. Extensions are skipped, whatever
-//! they say, but they must be extensions (RFC 9112 §7.1.1): what one reader takes for a part of the size's line
-//! may be data for another, so what is not in the grammar is refused. White space (BWS, RFC 9110 §5.6.3) stands
-//! around `;` and `=` alone, not at the end of the line; an extension has a name. Bare LF is taken for a line
-//! end, as everywhere.
+//! Sizes are read digit by digit, so nothing needs to be carried over between reads. Extensions are skipped, but they
+//! must conform to the grammar (RFC 9112 §7.1.1): text that one reader takes for a part of the size line may be data
+//! for another. White space (BWS, RFC 9110 §5.6.3) may surround only `;` and `=`, not precede the end of the line; an
+//! extension has a name. Bare LF is accepted as a line end, as everywhere.
 
 use crate::error::{ParseError, Result};
 use crate::sink::Sink;
 use crate::text::{is_blank, is_token};
 
-/// Longest line that may say the size of a chunk, extensions included. RFC 9112 §7.1.1 asks for
-/// some limit.
+/// Maximum length of a chunk's size line, extensions included, in bytes. RFC 9112 §7.1.1 requires some limit.
 const LINE_LIMIT: u32 = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,25 +20,25 @@ enum State {
     Digits,
     /// In white space after a size or a value, before the `;` of an extension.
     Blank,
-    /// Behind a `;`, before the name of an extension.
+    /// After a `;`, before the name of an extension.
     Semicolon,
     /// In the name of an extension.
     Name,
     /// In white space after a name.
     NameBlank,
-    /// Behind a `=`, before the value of an extension.
+    /// After a `=`, before the value of an extension.
     Equals,
     /// In a value that is a token.
     Value,
     /// In a value that is a quoted string (RFC 9110 §5.6.4).
     Quoted,
-    /// Behind a backslash in a quoted string.
+    /// After a backslash in a quoted string.
     Escape,
-    /// Right behind a quoted string.
+    /// Directly after a quoted string.
     Unquoted,
     /// Between CR and LF after a size.
     SizeLf,
-    /// In the data, with so many bytes to come as `left` says.
+    /// In the data; [`Chunked::left`] bytes of it are still to come.
     Data,
     /// After the data, before its line end.
     DataCr,
@@ -48,43 +46,35 @@ enum State {
     DataLf,
 }
 
-/// Where in chunked content the next byte belongs.
+/// State of a parser within chunked content.
 #[derive(Debug)]
 pub(crate) struct Chunked {
-    /// Bytes of this chunk's data to come; while the size is read, its digits so far.
+    /// Bytes of this chunk's data still to come; while the size is read, its value so far.
     left: u64,
-    /// Length of the size's line so far.
+    /// Length of the size line so far.
     line: u32,
     state: State,
 }
 
-/// What a piece of chunked content came to.
+/// Result of reading a piece of chunked content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Bytes used; all of them unless `last`.
+    /// Bytes consumed; all of them unless `last`.
     pub(crate) used: usize,
-    /// Bytes of data among them.
+    /// Number of data bytes among them.
     pub(crate) data: u64,
-    /// The last chunk's line is complete: the trailer section follows.
+    /// True if the last chunk's size line is complete: the trailer section follows.
     pub(crate) last: bool,
 }
 
 impl Chunked {
     pub(crate) fn new() -> Chunked {
-        Chunked {
-            left: 0,
-            line: 0,
-            state: State::Size,
-        }
+        Chunked { left: 0, line: 0, state: State::Size }
     }
 
-    /// Reads on; the data goes to `sink`.
+    /// Reads the next piece and passes its data to `sink`.
     pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Piece> {
-        let mut piece = Piece {
-            used: 0,
-            data: 0,
-            last: false,
-        };
+        let mut piece = Piece { used: 0, data: 0, last: false };
         while let Some(&byte) = bytes.get(piece.used) {
             match self.state {
                 State::Data => {
@@ -117,7 +107,7 @@ impl Chunked {
         Ok(piece)
     }
 
-    /// Takes a byte of the line that says a chunk's size; whether it completes the last chunk's.
+    /// Reads a byte of a chunk's size line. Returns true if it completes that of the last chunk.
     fn size_byte(&mut self, byte: u8) -> Result<bool> {
         use State::{
             Blank, Digits, Equals, Escape, Name, NameBlank, Quoted, Semicolon, Size, SizeLf,
@@ -154,7 +144,7 @@ impl Chunked {
         Ok(false)
     }
 
-    /// The size's line is complete; whether it was the last chunk's.
+    /// Ends the size line. Returns true if this is the last chunk.
     fn begin_data(&mut self) -> bool {
         self.state = State::Data;
         self.left == 0

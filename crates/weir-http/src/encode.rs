@@ -4,13 +4,13 @@ use weir_model::load::RequestSpec;
 
 use crate::text::is_token;
 
-/// Why a request cannot be sent as HTTP/1.1.
+/// Reason why a request cannot be sent as HTTP/1.1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// The method is not a token (RFC 9110 §9.1).
     #[error("method `{}` is not a token", .0.escape_debug())]
     Method(String),
-    /// CONNECT makes a tunnel, which has no responses to be measured (RFC 9110 §9.3.6).
+    /// The method is CONNECT, which makes a tunnel without responses to measure (RFC 9110 §9.3.6).
     #[error("method CONNECT opens a tunnel and cannot be measured")]
     Connect,
     /// The target is empty or holds white space or a control character.
@@ -22,29 +22,29 @@ pub enum EncodeError {
     /// A field's name is not a token (RFC 9110 §5.1).
     #[error("field name `{}` is not a token", .0.escape_debug())]
     FieldName(String),
-    /// A field's value holds CR, LF or NUL (RFC 9110 §5.5).
+    /// A field's value contains CR, LF or NUL (RFC 9110 §5.5).
     #[error("value of field `{}` holds CR, LF or NUL", .0.escape_debug())]
     FieldValue(String),
-    /// The user's own Transfer-Encoding: the content is sent as it is, so the server would look for chunks that are not
-    /// there.
+    /// The user's fields have Transfer-Encoding: the content is sent unchanged, so the server would look for chunks
+    /// that are not there.
     #[error("field transfer-encoding says `{}`, but the body is sent as it is, in one piece", .0.escape_debug())]
     TransferEncoding(String),
-    /// The user's own Content-Length is not the length of the content: the server would wait for
-    /// bytes that never come, or take them for another request.
+    /// The user's Content-Length differs from the length of the content: the server would wait for bytes that never
+    /// come, or take them for another request.
     #[error("field content-length says `{}` and the content has {length} bytes", .said.escape_debug())]
     ContentLength {
-        /// What the field says.
+        /// Value of the field.
         said: String,
-        /// Bytes of content.
+        /// Length of the content in bytes.
         length: usize,
     },
 }
 
-/// A part of a request as it goes over the wire. What the user wrote is set apart, for whoever
-/// writes something else in its place.
+/// A part of an encoded request. Parts that the user wrote are separate, so that a caller can put something else in
+/// their place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'s> {
-    /// Text that stays as it is.
+    /// Fixed text.
     Text(&'s str),
     /// The request target.
     Target(&'s str),
@@ -56,12 +56,11 @@ pub enum Part<'s> {
     Content(&'s [u8]),
 }
 
-/// Encodes a request: request line, Host (unless the user's fields have one), the user's fields in
-/// their order, Content-Length where one is due (RFC 9110 §8.6) and the user's fields leave it
-/// open, and the content.
+/// Encodes a request: request line, Host (unless the user's fields have one), the user's fields in their order,
+/// Content-Length if it is due (RFC 9110 §8.6) and the user's fields do not set it, and the content.
 ///
 /// # Errors
-/// Some part of it would not come out as what was meant.
+/// Fails if a part of the request could not be sent with its intended meaning.
 pub fn encode(spec: &RequestSpec, host: &str) -> Result<Vec<u8>, EncodeError> {
     check(spec, host)?;
     let mut bytes = Vec::with_capacity(256 + spec.target.len() + spec.content.len());
@@ -77,14 +76,10 @@ pub fn encode(spec: &RequestSpec, host: &str) -> Result<Vec<u8>, EncodeError> {
     Ok(bytes)
 }
 
-/// The parts that [`encode`] writes, in order, unchecked.
+/// Returns the parts that [`encode`] writes, in order, unchecked.
 pub fn parts<'s>(spec: &'s RequestSpec, host: &'s str) -> Vec<Part<'s>> {
     use Part::{Content, Length, Target, Text, Value};
-    let has = |name: &str| {
-        spec.fields
-            .iter()
-            .any(|(have, _)| have.eq_ignore_ascii_case(name))
-    };
+    let has = |name: &str| spec.fields.iter().any(|(have, _)| have.eq_ignore_ascii_case(name));
     let mut parts = vec![Text(&spec.method), Text(" "), Target(&spec.target)];
     parts.push(Text(" HTTP/1.1\r\n"));
     if !has("host") {
@@ -101,10 +96,10 @@ pub fn parts<'s>(spec: &'s RequestSpec, host: &'s str) -> Vec<Part<'s>> {
     parts
 }
 
-/// Whether [`encode`] would refuse the request.
+/// Checks that [`encode`] accepts the request.
 ///
 /// # Errors
-/// What it would say.
+/// Returns the error that [`encode`] would return.
 pub fn check(spec: &RequestSpec, host: &str) -> Result<(), EncodeError> {
     let token = |text: &str| !text.is_empty() && text.bytes().all(is_token);
     let visible = |text: &str| text.bytes().all(|byte| byte > b' ' && byte != 0x7f);

@@ -1,8 +1,8 @@
-//! What can be wrong with a message, in words that are counted and shown to the user.
+//! Errors in a message, with texts that are counted and shown to the user.
 
 use weir_model::load::ErrorKind;
 
-/// Why bytes are not an HTTP/1.1 message that this crate can find the end of.
+/// Reason why bytes are not an HTTP/1.1 message whose end this crate can find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The first line is not `HTTP/1.x` and three digits (RFC 9112 §4).
@@ -17,11 +17,11 @@ pub enum ParseError {
     /// A field line has no name, a name that is not a token, or no colon (RFC 9112 §5).
     #[error("field line is not a name and a colon")]
     FieldLine,
-    /// A line of the head or the trailer section holds a CR that is no part of its end (RFC 9112 §2.2), or a
+    /// A line of the head or the trailer section contains a CR that does not belong to its end (RFC 9112 §2.2), or a
     /// NUL (RFC 9110 §5.5).
     #[error("a line of the head holds a CR without LF, or a NUL")]
     Control,
-    /// Content-Length is not a number, or several that differ (RFC 9112 §6.3, item 5).
+    /// Content-Length is not a number, or has several different values (RFC 9112 §6.3, item 5).
     #[error("content-length is not one number")]
     ContentLength,
     /// A request's Transfer-Encoding does not end in chunked, comes with Content-Length, or comes
@@ -34,19 +34,19 @@ pub enum ParseError {
     /// Status 101 to a request that asked for no other protocol (RFC 9110 §15.2.2).
     #[error("switched protocols without being asked (101)")]
     Switched,
-    /// The head, or the trailer section, passed the limit.
+    /// The head, or the trailer section, exceeds the limit.
     #[error("head is longer than {limit} bytes")]
     HeadTooLarge {
         /// The limit in bytes.
         limit: u32,
     },
-    /// Bytes came while no response was due.
+    /// Bytes arrived while no response was due.
     #[error("bytes came without a request")]
     Unsolicited,
 }
 
 impl ParseError {
-    /// The kind under which a trial counts this error.
+    /// Returns the kind under which a trial counts this error.
     pub fn kind(self) -> ErrorKind {
         match self {
             ParseError::HeadTooLarge { .. } => ErrorKind::HeadTooLarge,
@@ -56,5 +56,5 @@ impl ParseError {
     }
 }
 
-/// What a parser has read, or why it cannot.
+/// Result of a parser.
 pub(crate) type Result<T> = std::result::Result<T, ParseError>;

@@ -1,4 +1,4 @@
-//! Requests: read by a server that wants to know where they end, and encoded by a client.
+//! Requests: read by a server that needs to find their ends, and encoded by a client.
 //!
 //! One [`RequestParser`] belongs to one connection and goes from request to request by itself:
 //!
@@ -15,9 +15,8 @@
 //! # Ok::<(), weir_http::ParseError>(())
 //! ```
 //!
-//! Where two readers could disagree about the end of a request, it is refused (RFC 9112 §11.2):
-//! Transfer-Encoding together with Content-Length, in HTTP/1.0, or not ending in chunked. Host is not
-//! looked at: every name leads to the same content here.
+//! A request is refused if two readers could disagree about its end (RFC 9112 §11.2): Transfer-Encoding together with
+//! Content-Length, in HTTP/1.0, or not ending in chunked. Host is ignored: every name leads to the same content here.
 
 use std::ops::Range;
 
@@ -30,38 +29,38 @@ use crate::text::is_token;
 
 pub use crate::encode::{EncodeError, Part, check, encode, parts};
 
-/// Longest head that is accepted unless [`RequestParser::with_head_limit`] says otherwise.
+/// Maximum length of a head in bytes, unless [`RequestParser::with_head_limit`] sets another.
 pub const HEAD_LIMIT: u32 = 64 * 1024;
 
 /// A complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestEnd {
-    /// The method is HEAD: the response has no content.
+    /// True if the method is HEAD: the response has no content.
     pub is_head: bool,
     /// Minor version: 0 for HTTP/1.0, whose response must not be chunked.
     pub minor: u8,
-    /// The client means to send more over this connection (RFC 9112 §9.3).
+    /// True if the client may send more requests over this connection (RFC 9112 §9.3).
     pub keep_alive: bool,
-    /// Where the target stands in the bytes of the last [`RequestParser::feed`], when the whole
-    /// request line is there.
+    /// Position of the target in the bytes of the last [`RequestParser::feed`]; `None` if the request line is not
+    /// contained in them.
     pub target: Option<Range<usize>>,
 }
 
-/// How far a request has come.
+/// Progress of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// All bytes were used and the request goes on, or has not begun.
+    /// All bytes were used; the request is incomplete or has not begun.
     NeedMore,
-    /// The request is complete, its content too; bytes beyond [`Fed::consumed`] belong to the next.
+    /// The request is complete, including its content; bytes beyond [`Fed::consumed`] belong to the next.
     Complete(RequestEnd),
 }
 
-/// What became of the bytes given to [`RequestParser::feed`].
+/// Result of [`RequestParser::feed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fed {
-    /// Bytes that belong to the current request.
+    /// Number of bytes that belong to the current request.
     pub consumed: usize,
-    /// Whether it is complete.
+    /// Progress of the current request.
     pub event: Progress,
 }
 
@@ -79,13 +78,13 @@ enum State {
     Trailer,
 }
 
-/// Finds the end of each request of one connection. It holds no buffer; only a head that is split
-/// across reads is carried over, as far as it matters.
+/// Finds the end of each request of one connection. It holds no buffer; only the necessary parts of a head that is
+/// split across reads are carried over.
 #[derive(Debug)]
 pub struct RequestParser {
     section: Section,
     chunked: Chunked,
-    /// Bytes of content to come, in [`State::Counted`].
+    /// Bytes of content still to come, in [`State::Counted`].
     left: u64,
     minor: u8,
     state: State,
@@ -100,7 +99,7 @@ impl Default for RequestParser {
 }
 
 impl RequestParser {
-    /// A parser that accepts heads (and trailer sections) of at most `limit` bytes.
+    /// Creates a parser that accepts heads (and trailer sections) of at most `limit` bytes.
     pub fn with_head_limit(limit: u32) -> RequestParser {
         RequestParser {
             section: Section::new(limit),
@@ -113,24 +112,23 @@ impl RequestParser {
         }
     }
 
-    /// Whether a request has begun and is not complete.
+    /// Returns true if a request has begun and is not complete.
     pub fn is_begun(&self) -> bool {
         self.state != State::Line || self.section.seen() > 0
     }
 
-    /// The client waits for 100 (Continue) before it sends the content (RFC 9110 §10.1.1). True at
-    /// most once for each request.
+    /// Returns true, at most once for each request, if the client waits for 100 (Continue) before it sends the content
+    /// (RFC 9110 §10.1.1).
     #[inline]
     pub fn take_continue(&mut self) -> bool {
         std::mem::take(&mut self.wants_continue)
     }
 
-    /// Reads as much of `bytes` as belongs to the current request. The one after it begins with
-    /// the next call.
+    /// Reads the part of `bytes` that belongs to the current request. The next request begins with the next call.
     ///
     /// # Errors
-    /// The bytes are not a request, its head is too long, or its end is not clear. The answer is 400
-    /// (Bad Request), and the connection is of no use any more.
+    /// Fails if the bytes are not a request, its head is too long, or its end is not clear. The answer is 400 (Bad
+    /// Request), and the connection cannot be used any more.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed> {
         let mut at = 0;
@@ -171,16 +169,10 @@ impl RequestParser {
                 }
             };
             if complete {
-                return Ok(Fed {
-                    consumed: at,
-                    event: Progress::Complete(self.end(target)),
-                });
+                return Ok(Fed { consumed: at, event: Progress::Complete(self.end(target)) });
             }
         }
-        Ok(Fed {
-            consumed: at,
-            event: Progress::NeedMore,
-        })
+        Ok(Fed { consumed: at, event: Progress::NeedMore })
     }
 
     #[inline]
@@ -205,7 +197,7 @@ impl RequestParser {
         Ok((used, done))
     }
 
-    /// Reads the request line, or carries it over. How much was used, and where the target is.
+    /// Reads the request line, or carries it over. Returns the number of bytes used and the position of the target.
     #[inline]
     fn request_line(&mut self, bytes: &[u8]) -> Result<(usize, Option<Range<usize>>)> {
         let view = self.section.within_limit(bytes);
@@ -241,8 +233,8 @@ impl RequestParser {
         Ok(())
     }
 
-    /// Reads a request line without its LF (RFC 9112 §3). An empty line before it is ignored (RFC
-    /// 9112 §2.2).
+    /// Reads a request line without its LF (RFC 9112 §3) and returns the position of the target. An empty line before
+    /// it is ignored (RFC 9112 §2.2).
     #[inline]
     fn read_line(&mut self, line: &[u8]) -> Result<Option<Range<usize>>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -254,11 +246,10 @@ impl RequestParser {
         };
         let method = memchr(b' ', request).ok_or(ParseError::RequestLine)?;
         let target = method + 1..request.len();
-        let visible = |byte: &u8| *byte > b' ' && *byte != 0x7f;
         if method == 0
             || target.is_empty()
             || !request[..method].iter().copied().all(is_token)
-            || !request[target.clone()].iter().all(visible)
+            || !request[target.clone()].iter().all(|byte| *byte > b' ' && *byte != 0x7f)
         {
             return Err(ParseError::RequestLine);
         }
@@ -268,7 +259,7 @@ impl RequestParser {
         Ok(Some(target))
     }
 
-    /// Decides what follows a complete head (RFC 9112 §6.3); whether nothing does.
+    /// Decides what follows a complete head (RFC 9112 §6.3). Returns true if nothing does.
     #[inline]
     fn end_of_head(&mut self) -> Result<bool> {
         let length = self.section.content_length()?;

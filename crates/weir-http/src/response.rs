@@ -1,4 +1,4 @@
-//! Responses, read by a client that wants to know where they end.
+//! Responses, read by a client that needs to find their ends.
 //!
 //! One [`ResponseParser`] belongs to one connection. For each request in order:
 //!
@@ -14,22 +14,22 @@
 //! # Ok::<(), weir_http::ParseError>(())
 //! ```
 //!
-//! What is tolerated beyond the letter of RFC 9112, because real servers send it and the framing
-//! stays clear: bare LF, empty lines before the status line, a status line without the space before
-//! an empty reason, folded lines, Content-Length repeated with the same number.
+//! Tolerated beyond the letter of RFC 9112, because real servers send it and the framing stays clear: bare LF, empty
+//! lines before the status line, a status line without the space before an empty reason, folded lines, Content-Length
+//! repeated with the same number.
 //!
-//! What is refused although some readers take it: a CR without LF, or a NUL, in any line; white space behind the
-//! size of a chunk (some old servers fill up a fixed width with it); a chunk extension without a name.
+//! Refused although some readers accept it: a CR without LF, or a NUL, in any line; white space after the size of a
+//! chunk (some old servers pad to a fixed width with it); a chunk extension without a name.
 
 use crate::chunked::Chunked;
 use crate::error::{ParseError, Result};
 use crate::section::Section;
 use crate::sink::Sink;
 
-/// Longest head that is accepted unless [`ResponseParser::with_head_limit`] says otherwise.
+/// Maximum length of a head in bytes, unless [`ResponseParser::with_head_limit`] sets another.
 pub const HEAD_LIMIT: u32 = 1024 * 1024;
 
-/// Length of `HTTP/1.1 200` and the byte after it, which is all that matters of a status line.
+/// Length of `HTTP/1.1 200` and the byte after it: the only part of a status line that is read.
 const STATUS_PREFIX: usize = 13;
 
 /// Types of the TLS records that a server may send first, and the first byte of their version, which
@@ -41,39 +41,39 @@ const TLS_MAJOR: u8 = 3;
 /// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseEnd {
-    /// Status code, 000 to 999 as it was sent.
+    /// Status code, 000 to 999 as sent.
     pub status: u16,
-    /// Another request may be sent over the connection (RFC 9112 §9.3).
+    /// True if another request may be sent over the connection (RFC 9112 §9.3).
     pub keep_alive: bool,
-    /// Bytes of content, without the chunked coding around them.
+    /// Length of the content in bytes, without the chunked coding.
     pub content_bytes: u64,
-    /// Bytes of the head, those of interim responses before it included.
+    /// Length of the head in bytes, including those of preceding interim responses.
     pub head_bytes: u64,
 }
 
-/// How far a response has come.
+/// Progress of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// All bytes were used and the response goes on.
+    /// All bytes were used and the response is incomplete.
     NeedMore,
     /// The response is complete; bytes beyond [`Fed::consumed`] belong to what follows.
     Complete(ResponseEnd),
 }
 
-/// What became of the bytes given to [`ResponseParser::feed`].
+/// Result of [`ResponseParser::feed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fed {
-    /// Bytes that belong to the current response.
+    /// Number of bytes that belong to the current response.
     pub consumed: usize,
-    /// Whether it is complete.
+    /// Progress of the current response.
     pub event: Progress,
 }
 
-/// The connection was closed before the response was complete.
+/// Error for a connection that was closed before the response was complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClosedError {
-    /// Not a single byte of a response came. On a connection that was used before, this is the
-    /// race of RFC 9112 §9.5: the server closed it while the request was under way.
+    /// No byte of a response arrived. On a connection that was used before, this is the race of RFC 9112 §9.5: the
+    /// server closed it while the request was under way.
     #[error("closed before any byte of the response")]
     Unanswered,
     /// The response had begun.
@@ -85,7 +85,7 @@ pub enum ClosedError {
 enum State {
     /// No response is due.
     Idle,
-    /// Before the end of the status line's part that matters.
+    /// In the part of the status line that is read.
     Status,
     /// In the rest of the head.
     Fields,
@@ -99,15 +99,15 @@ enum State {
     Trailer,
 }
 
-/// Finds the end of each response of one connection. It holds no buffer, see the crate's head.
+/// Finds the end of each response of one connection. It holds no buffer; see the crate documentation.
 #[derive(Debug)]
 pub struct ResponseParser {
     section: Section,
     chunked: Chunked,
-    /// Bytes of content to come, in [`State::Counted`].
+    /// Bytes of content still to come, in [`State::Counted`].
     left: u64,
     content_bytes: u64,
-    /// Bytes of heads that are complete; a 1xx response before the final one has its own.
+    /// Total length of complete heads, those of 1xx responses before the final one included, in bytes.
     head_bytes: u64,
     status: u16,
     minor: u8,
@@ -123,7 +123,7 @@ impl Default for ResponseParser {
 }
 
 impl ResponseParser {
-    /// A parser that accepts heads (and trailer sections) of at most `limit` bytes.
+    /// Creates a parser that accepts heads (and trailer sections) of at most `limit` bytes.
     pub fn with_head_limit(limit: u32) -> ResponseParser {
         ResponseParser {
             section: Section::new(limit),
@@ -139,8 +139,8 @@ impl ResponseParser {
         }
     }
 
-    /// Expects a response. Whether the request's method was HEAD decides if content follows its
-    /// head (RFC 9110 §9.3.2). What was left of a response before is forgotten.
+    /// Starts a new response and discards the rest of any previous one. A response to a HEAD request has no content
+    /// (RFC 9110 §9.3.2).
     #[inline]
     pub fn begin(&mut self, request_method_is_head: bool) {
         self.section.begin();
@@ -151,41 +151,41 @@ impl ResponseParser {
         self.to_head = request_method_is_head;
     }
 
-    /// A byte of the response has come.
+    /// Returns true if a byte of the response has arrived.
     #[inline]
     pub fn is_begun(&self) -> bool {
         self.head_complete()
             || self.state != State::Idle && (self.head_bytes > 0 || self.section.seen() > 0)
     }
 
-    /// The head of the final response is complete, and content is still to come.
+    /// Returns true if the head of the final response is complete and its content is still to come.
     #[inline]
     pub fn head_complete(&self) -> bool {
         !matches!(self.state, State::Idle | State::Status | State::Fields)
     }
 
-    /// The response is in content that nothing but the end of the connection ends (RFC 9112 §6.3, item 8). Over
-    /// TLS that is close_notify: without it such content is incomplete (RFC 9112 §9.8).
+    /// Returns true if the response is in content that only the end of the connection ends (RFC 9112 §6.3, item 8).
+    /// Over TLS that is close_notify: without it such content is incomplete (RFC 9112 §9.8).
     #[inline]
     pub fn lasts_to_close(&self) -> bool {
         self.state == State::ToClose
     }
 
-    /// Reads as much of `bytes` as belongs to the current response. After an error, and after a
-    /// response is complete, [`ResponseParser::begin`] must come first.
+    /// Reads the part of `bytes` that belongs to the current response. After an error, and after a complete response,
+    /// [`ResponseParser::begin`] must be called first.
     ///
     /// # Errors
-    /// The bytes are not a response, its head is too long, or none is due. The connection is of no
-    /// use any more.
+    /// Fails if the bytes are not a response, its head is too long, or none is due. The connection cannot be used any
+    /// more.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed> {
         self.feed_with(bytes, &mut ())
     }
 
-    /// The same, and shows the final response's fields and content to `sink`.
+    /// Reads like [`ResponseParser::feed`], and passes the final response's fields and content to `sink`.
     ///
     /// # Errors
-    /// Those of [`ResponseParser::feed`]; `sink` may have seen what came before the fault.
+    /// Fails like [`ResponseParser::feed`]; `sink` may have received the part before the fault.
     #[inline]
     pub fn feed_with(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Fed> {
         let fed = self.advance(bytes, sink);
@@ -195,36 +195,30 @@ impl ResponseParser {
         fed
     }
 
-    /// Bytes still to come of content whose length the head said, if the response is in it: so many
-    /// may be received without being looked at, and told to [`ResponseParser::skip`].
+    /// Returns the number of bytes still to come of content with a known length; `None` outside such content. These
+    /// bytes may be received without being read, and reported to [`ResponseParser::skip`].
     #[inline]
     pub fn content_left(&self) -> Option<u64> {
         (self.state == State::Counted).then_some(self.left)
     }
 
-    /// `length` bytes of content came and were dropped unseen. They are counted like others, and the
-    /// last of them completes the response. More than [`ResponseParser::content_left`] are none.
+    /// Counts `length` bytes of content that were received without being read. The last of them completes the response.
+    /// A `length` above [`ResponseParser::content_left`] is ignored.
     #[inline]
     pub fn skip(&mut self, length: u64) -> Progress {
         let left = self.content_left().unwrap_or(0);
-        debug_assert!(
-            length <= left,
-            "{length} bytes skipped where {left} are due"
-        );
+        debug_assert!(length <= left, "{length} bytes skipped where {left} are due");
         if length == 0 || length > left {
             return Progress::NeedMore;
         }
-        match self.take_content(length) {
-            true => self.complete(),
-            false => Progress::NeedMore,
-        }
+        if self.take_content(length) { self.complete() } else { Progress::NeedMore }
     }
 
-    /// The peer closed the connection. This is the regular end of content without a length (RFC 9112
-    /// §6.3, item 8), and an error everywhere else.
+    /// Handles a close of the connection by the peer: the regular end of content without a length (RFC 9112 §6.3, item
+    /// 8), and an error everywhere else.
     ///
     /// # Errors
-    /// The response, if it had begun at all, is not complete.
+    /// Fails if the response has not begun or is not complete.
     pub fn finish_on_close(&mut self) -> std::result::Result<ResponseEnd, ClosedError> {
         let end = match self.state {
             State::ToClose => Ok(self.end()),
@@ -280,19 +274,13 @@ impl ResponseParser {
             };
             if complete {
                 let event = self.complete();
-                return Ok(Fed {
-                    consumed: at,
-                    event,
-                });
+                return Ok(Fed { consumed: at, event });
             }
         }
-        Ok(Fed {
-            consumed: at,
-            event: Progress::NeedMore,
-        })
+        Ok(Fed { consumed: at, event: Progress::NeedMore })
     }
 
-    /// Counts content of a known length; whether that was all of it.
+    /// Counts content of a known length. Returns true if it is complete.
     #[inline]
     fn take_content(&mut self, length: u64) -> bool {
         self.left -= length;
@@ -315,7 +303,7 @@ impl ResponseParser {
         }
     }
 
-    /// Reads on in the head; how much was used, and whether the head is complete.
+    /// Reads on in the head. Returns the number of bytes used, and true if the head is complete.
     #[inline]
     fn head(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<(usize, bool)> {
         let view = self.section.within_limit(bytes);
@@ -325,9 +313,10 @@ impl ResponseParser {
         }
         let mut done = false;
         if self.state == State::Fields {
-            let (used, complete) = match is_interim(self.status) {
-                true => self.section.fields(&view[at..], &mut ())?,
-                false => self.section.fields(&view[at..], sink)?,
+            let (used, complete) = if is_interim(self.status) {
+                self.section.fields(&view[at..], &mut ())?
+            } else {
+                self.section.fields(&view[at..], sink)?
             };
             at += used;
             done = complete;
@@ -336,8 +325,8 @@ impl ResponseParser {
         Ok((at, done))
     }
 
-    /// Reads on in the status line, up to the reason phrase, or carries it over. Empty lines before
-    /// it are skipped.
+    /// Reads on in the status line, up to the reason phrase, or carries it over. Skips empty lines before it. Returns
+    /// the number of bytes used.
     #[inline]
     fn status_line(&mut self, view: &[u8]) -> Result<usize> {
         if self.section.carry.is_empty()
@@ -349,7 +338,8 @@ impl ResponseParser {
         self.split_status_line(view)
     }
 
-    /// The same, byte by byte, for a line that is split across reads or has empty ones before it.
+    /// Does the same as [`Self::status_line`] byte by byte, for a line that is split across reads or follows empty
+    /// ones.
     #[cold]
     fn split_status_line(&mut self, view: &[u8]) -> Result<usize> {
         for (at, byte) in view.iter().enumerate() {
@@ -371,8 +361,8 @@ impl ResponseParser {
         Ok(view.len())
     }
 
-    /// Reads the begin of a status line (RFC 9112 §4). `None`: so far it may become one, or it is
-    /// an empty line.
+    /// Reads the beginning of a status line (RFC 9112 §4). Returns the number of bytes used; `None` if the line is
+    /// empty or too short to decide.
     #[inline]
     fn read_status(&mut self, line: &[u8]) -> Result<Option<usize>> {
         if let [
@@ -409,7 +399,7 @@ impl ResponseParser {
         }
     }
 
-    /// Decides what follows a complete head (RFC 9112 §6.3); whether nothing does.
+    /// Decides what follows a complete head (RFC 9112 §6.3). Returns true if nothing does.
     #[inline]
     fn end_of_head(&mut self) -> Result<bool> {
         self.head_bytes += u64::from(self.section.seen());
@@ -448,13 +438,13 @@ impl ResponseParser {
     }
 }
 
-/// Another response follows one with this status code (RFC 9110 §15.2).
+/// Returns true if another response follows one with this status code (RFC 9110 §15.2).
 #[inline]
 fn is_interim(status: u16) -> bool {
     matches!(status, 100..=199)
 }
 
-/// Whether a status line may begin with these bytes, fewer than [`STATUS_PREFIX`] of them.
+/// Returns true if a status line may begin with these bytes, which are fewer than [`STATUS_PREFIX`].
 #[cold]
 fn may_become_status(line: &[u8]) -> bool {
     const SHAPE: &[u8] = b"HTTP/1.0 000";

@@ -1,28 +1,27 @@
 //! A section of field lines (RFC 9112 §5): the head after its first line, or the trailer section.
 //!
-//! Whoever wants to see the fields gives a [`Sink`], which gets them in pieces, as they come.
+//! A [`Sink`] receives the fields in pieces, as they arrive.
 //!
-//! The names of all fields are checked, because a line without a colon means that the peer does not
-//! speak HTTP or that both sides disagree where the head began. Values are skipped to the line's
-//! end unless the field decides the framing. A line may end in a bare LF (RFC 9112 §2.2). A CR that no
-//! LF follows (same section) and a NUL (RFC 9110 §5.5) are refused in every line: readers that take
-//! them for a line end, a space or a character of the value see different messages.
+//! The names of all fields are checked, because a line without a colon means that the peer does not speak HTTP or that
+//! both sides disagree where the head began. Values are skipped to the line's end unless the field decides the framing.
+//! A line may end in a bare LF (RFC 9112 §2.2). A CR without a following LF (same section) and a NUL (RFC 9110 §5.5)
+//! are refused in every line: readers that take them for a line end, a space or a character of the value see different
+//! messages.
 //!
-//! Memory: a name that is split across reads is carried over until it is known whether it matters,
-//! at most [`LONGEST_NAME`] bytes and one; a value is carried over only when it matters, and never
-//! beyond the limit of the section.
+//! Memory: a name that is split across reads is carried over until it is known whether it matters, at most
+//! [`LONGEST_NAME`] + 1 bytes; a value is carried over only if it matters, and never beyond the limit of the section.
 
 use crate::error::{ParseError, Result};
 use crate::sink::Sink;
 use crate::text::{Text, decimal, is_blank, is_token, is_word, trim};
 
-/// Capacity that an idle connection may keep for lines split across reads.
+/// Buffer capacity that an idle connection may keep for lines split across reads, in bytes.
 const KEPT_CAPACITY: usize = 1024;
 
-/// Length of `transfer-encoding`, the longest name that is of interest.
+/// Length of `transfer-encoding`, the longest field name that matters.
 const LONGEST_NAME: usize = 17;
 
-/// Fields that decide where a message ends and what becomes of the connection.
+/// Fields that decide where a message ends and whether the connection is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Connection,
@@ -31,33 +30,33 @@ enum Field {
     TransferEncoding,
 }
 
-/// Where in the section the next byte belongs.
+/// State of the parser within a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// At the begin of a line, or within a name that is being carried over.
+    /// At the beginning of a line, or within a name that is being carried over.
     Name,
-    /// In a name too long to be of interest.
+    /// In a name too long to matter.
     LongName,
-    /// In a value that does not decide the framing, or in a line that is not a field line; the
-    /// latter is only ever the first of a head, when [`NOT_EMPTY`] is not said yet.
+    /// In a value that does not decide the framing, or in a line that is not a field line; the latter is only ever the
+    /// first of a head, before [`NOT_EMPTY`] is set.
     Skip,
-    /// In a value of interest that is being carried over.
+    /// In a value that matters and is being carried over.
     Value(Field),
-    /// After the line end of such a value: the next byte tells whether the value is folded.
+    /// After the line end of a value that matters: the next byte decides whether the value is folded.
     ValueEnd(Field),
 }
 
-/// What the begin of a line turns out to be.
+/// Kinds of line beginnings.
 enum Begin {
-    /// Not to be told yet: these bytes are to be carried over.
+    /// Not decided yet: these bytes have to be carried over.
     Undecided,
     /// The empty line that ends the section, of this many bytes.
     End(usize),
     /// The continuation of the line before (obs-fold, RFC 9112 §5.2).
     Fold,
-    /// A name of this length, and a colon.
+    /// A name of this length, followed by a colon.
     Field(usize),
-    /// A name longer than any that is of interest, and no colon yet.
+    /// A name longer than any that matters, without a colon so far.
     LongName,
 }
 
@@ -68,22 +67,22 @@ const LENGTH_BROKEN: u8 = 1 << 3;
 const CLOSE: u8 = 1 << 4;
 const KEEP_ALIVE: u8 = 1 << 5;
 const CONTINUE: u8 = 1 << 6;
-/// A field line was seen, so a fold has something to continue.
+/// Set once a field line has been read, so that a fold has something to continue.
 const NOT_EMPTY: u8 = 1 << 7;
 
-/// State of one section, and what its fields said so far.
+/// State of one section, and the flags collected from its fields.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// The begin of the current line, when it is split across reads.
+    /// The beginning of the current line, if it is split across reads.
     pub(crate) carry: Vec<u8>,
     content_length: u64,
-    /// Bytes of this section so far; never above `limit`.
+    /// Bytes of this section so far; never more than `limit`.
     seen: u32,
     limit: u32,
     line: Line,
     said: u8,
     trailer: bool,
-    /// The last byte was the CR of a line end: its LF comes next.
+    /// True if the last byte was the CR of a line end: its LF must follow.
     after_cr: bool,
 }
 
@@ -101,7 +100,7 @@ impl Section {
         }
     }
 
-    /// Forgets the head before, for that of another message.
+    /// Resets the section for the head of another message.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.carry.clear();
@@ -115,30 +114,30 @@ impl Section {
         self.after_cr = false;
     }
 
-    /// Begins the trailer section of the same message; what its head said still holds.
+    /// Begins the trailer section of the same message; the flags from its head are kept.
     pub(crate) fn begin_trailer(&mut self) {
         self.seen = 0;
         self.said &= !NOT_EMPTY;
         self.trailer = true;
     }
 
-    /// Bytes of this section so far.
+    /// Returns the number of bytes of this section so far.
     #[inline]
     pub(crate) fn seen(&self) -> u32 {
         self.seen
     }
 
-    /// The part of `bytes` that the limit leaves room for. What is done with it is reported to
+    /// Returns the part of `bytes` within the section's limit. The part consumed of it has to be reported to
     /// [`Section::settle`].
     #[inline]
     pub(crate) fn within_limit<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[..bytes.len().min((self.limit - self.seen) as usize)]
     }
 
-    /// Counts `consumed` bytes of the `offered` ones as seen.
+    /// Counts `consumed` of the `offered` bytes.
     ///
     /// # Errors
-    /// The section is not `done` and more bytes were offered than the limit leaves room for.
+    /// Fails if the section is not `done` and more bytes were offered than the limit allows.
     #[inline]
     pub(crate) fn settle(&mut self, offered: usize, consumed: usize, done: bool) -> Result<()> {
         if !done && offered > (self.limit - self.seen) as usize {
@@ -149,24 +148,24 @@ impl Section {
         Ok(())
     }
 
-    /// Skips what is left of the current line, which is not a field line. `after_cr`: its CR was seen.
+    /// Skips the rest of the current line, which is not a field line. `after_cr`: its CR has been read.
     #[inline]
     pub(crate) fn skip_line(&mut self, after_cr: bool) {
         self.line = Line::Skip;
         self.after_cr = after_cr;
     }
 
-    /// Reads on in the current line, up to its end. `rest` is not empty.
+    /// Reads on in the current line, up to its end. `rest` must not be empty.
     ///
     /// # Errors
-    /// A CR without LF, or a NUL.
+    /// Fails on a CR without LF, or a NUL.
     #[inline]
     fn text<'b>(&mut self, rest: &'b [u8]) -> Result<Text<'b>> {
         Text::read(rest, &mut self.after_cr)
     }
 
-    /// Reads field lines until the section's end or that of `view`. Returns how many bytes were
-    /// used and whether the section is complete; when it is not, all were.
+    /// Reads field lines up to the end of the section or of `view`. Returns the number of bytes used and whether the
+    /// section is complete; if it is not, all bytes were used.
     #[inline]
     pub(crate) fn fields(&mut self, view: &[u8], sink: &mut impl Sink) -> Result<(usize, bool)> {
         let mut at = 0;
@@ -200,8 +199,7 @@ impl Section {
         Ok((at, false))
     }
 
-    /// Reads a field line from its begin, as far as it is there. The whole line is used when it
-    /// is there.
+    /// Reads a field line from its beginning. If the line is complete, all of it is used.
     #[inline]
     fn field(&mut self, rest: &[u8], name: usize, sink: &mut impl Sink) -> Result<usize> {
         self.said |= NOT_EMPTY;
@@ -209,11 +207,7 @@ impl Section {
         sink.field();
         sink.name(&rest[..name]);
         let Text { text, used, ended } = match &rest[colon..] {
-            [] => Text {
-                text: &[],
-                used: 0,
-                ended: false,
-            },
+            [] => Text { text: &[], used: 0, ended: false },
             value => self.text(value)?,
         };
         sink.value(text);
@@ -227,16 +221,13 @@ impl Section {
             Some(next) if ended && !is_blank(*next) => self.apply(field, text),
             _ => {
                 self.carry.extend_from_slice(text);
-                self.line = match ended {
-                    true => Line::ValueEnd(field),
-                    false => Line::Value(field),
-                };
+                self.line = if ended { Line::ValueEnd(field) } else { Line::Value(field) };
             }
         }
         Ok(used)
     }
 
-    /// Begins of lines that are rare: cut off, folded, or very long.
+    /// Handles rare beginnings of lines: cut off, folded, or very long.
     #[cold]
     fn odd_begin(&mut self, begin: Begin, rest: &[u8], sink: &mut impl Sink) -> Result<usize> {
         match begin {
@@ -257,7 +248,7 @@ impl Section {
         Ok(rest.len())
     }
 
-    /// Goes on with a line whose begin came in an earlier read. `rest` is not empty.
+    /// Continues a line whose beginning came in an earlier read. `rest` must not be empty.
     #[cold]
     fn split_line(&mut self, rest: &[u8], sink: &mut impl Sink) -> Result<(usize, bool)> {
         match self.line {
@@ -303,7 +294,7 @@ impl Section {
         Ok((rest.len(), false))
     }
 
-    /// Adds a byte to a name that is split across reads; whether the section ended with it.
+    /// Adds a byte to a name that is split across reads. Returns true if the section ends with it.
     fn split_name(&mut self, byte: u8, sink: &mut impl Sink) -> Result<bool> {
         self.carry.push(byte);
         match begin_of_line(&self.carry)? {
@@ -331,7 +322,7 @@ impl Section {
         Ok(false)
     }
 
-    /// Which of the fields of interest has this name, if any.
+    /// Returns the field that matters with this name, if any. In a trailer section none matters.
     #[inline]
     fn of_interest(&self, name: &[u8]) -> Option<Field> {
         let field = match name.len() {
@@ -369,7 +360,7 @@ impl Section {
         }
     }
 
-    /// RFC 9112 §6.3, item 5: the same number may be said several times.
+    /// Records a Content-Length. The same number may be repeated (RFC 9112 §6.3, item 5).
     fn add_length(&mut self, length: Option<u64>) {
         match length {
             Some(length) if self.said & LENGTH == 0 || length == self.content_length => {
@@ -380,8 +371,8 @@ impl Section {
         }
     }
 
-    /// A list of codings, with commas possible inside quoted parameters. Only the last one counts
-    /// (RFC 9112 §6.3, item 4).
+    /// Evaluates a list of codings, which may contain commas inside quoted parameters. Only the last coding counts (RFC
+    /// 9112 §6.3, item 4).
     fn apply_codings(&mut self, value: &[u8]) {
         let (mut begin, mut quoted, mut escaped) = (0, false, false);
         for (at, byte) in value.iter().copied().enumerate() {
@@ -412,22 +403,22 @@ impl Section {
         }
     }
 
-    /// Transfer-Encoding names at least one coding.
+    /// Returns true if Transfer-Encoding names at least one coding.
     #[inline]
     pub(crate) fn is_encoded(&self) -> bool {
         self.said & ENCODED != 0
     }
 
-    /// The last coding is chunked.
+    /// Returns true if the last coding is chunked.
     #[inline]
     pub(crate) fn is_chunked(&self) -> bool {
         self.said & CHUNKED != 0
     }
 
-    /// What Content-Length says, if it is there.
+    /// Returns the value of Content-Length, if present.
     ///
     /// # Errors
-    /// It is not a number, or several that differ.
+    /// Fails if it is not a number, or has several different values.
     #[inline]
     pub(crate) fn content_length(&self) -> Result<Option<u64>> {
         if self.said & LENGTH_BROKEN != 0 {
@@ -436,29 +427,25 @@ impl Section {
         Ok((self.said & LENGTH != 0).then_some(self.content_length))
     }
 
-    /// The request waits for 100 (Continue) before it sends its content (RFC 9110 §10.1.1).
+    /// Returns true if the request waits for 100 (Continue) before it sends its content (RFC 9110 §10.1.1).
     #[inline]
     pub(crate) fn expects_continue(&self) -> bool {
         self.said & CONTINUE != 0
     }
 
-    /// Whether the connection persists (RFC 9112 §9.3) after a message of this minor version.
+    /// Returns true if the connection persists (RFC 9112 §9.3) after a message of this minor version.
     #[inline]
     pub(crate) fn keeps_alive(&self, minor: u8) -> bool {
         self.said & CLOSE == 0 && (minor > 0 || self.said & KEEP_ALIVE != 0)
     }
 }
 
-/// Looks at the begin of a line as far as its colon. The verdict on a longer piece of the same line
-/// never contradicts that on a shorter one.
+/// Classifies the beginning of a line, up to its colon. The result for a longer piece of the same line never
+/// contradicts that for a shorter one.
 #[inline]
 fn begin_of_line(bytes: &[u8]) -> Result<Begin> {
     let Some(end) = bytes.iter().position(|byte| !is_token(*byte)) else {
-        return Ok(if bytes.len() > LONGEST_NAME {
-            Begin::LongName
-        } else {
-            Begin::Undecided
-        });
+        return Ok(if bytes.len() > LONGEST_NAME { Begin::LongName } else { Begin::Undecided });
     };
     match (end, bytes[end]) {
         (1.., b':') => Ok(Begin::Field(end)),

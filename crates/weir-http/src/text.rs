@@ -1,16 +1,16 @@
-//! Bytes and short strings of HTTP's grammar.
+//! Bytes and short strings of the HTTP grammar.
 
 use memchr::memchr3;
 
 use crate::error::{ParseError, Result};
 
-/// White space within a line (RFC 9110 §5.6.3).
+/// Returns true for white space within a line (RFC 9110 §5.6.3).
 #[inline]
 pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Whether a byte may stand in a token (RFC 9110 §5.6.2).
+/// Returns true if a byte may be part of a token (RFC 9110 §5.6.2).
 #[inline]
 pub(crate) fn is_token(byte: u8) -> bool {
     TOKEN[byte as usize]
@@ -32,7 +32,7 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-/// Without the white space around it.
+/// Removes the white space around a value.
 #[inline]
 pub(crate) fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = value {
@@ -44,7 +44,7 @@ pub(crate) fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// A decimal number of digits alone; `None` when it is not, or does not fit.
+/// Parses a decimal number that consists of digits alone; `None` if it does not, or does not fit.
 #[inline]
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
@@ -61,22 +61,21 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Whether a word is spelled as `lower`, in whatever case. `lower` has only small letters and `-`, and `word` no CR,
-/// which is what `|` makes of nothing else.
+/// Returns true if a word equals `lower`, ignoring case. `lower` may contain only small letters and `-`, and `word` no
+/// CR, which is the only other byte that `|` turns into `-`.
 #[inline]
 pub(crate) fn is_word<const N: usize>(word: &[u8], lower: &[u8; N]) -> bool {
     let pairs = word.iter().zip(lower);
     // Without a branch for each byte, the compiler compares words of eight.
     word.len() == N
-        && pairs.fold(0, |differs, (byte, lower)| {
-            differs | ((byte | 0x20) ^ lower)
-        }) == 0
+        && pairs.fold(0, |differs, (byte, lower)| differs | ((byte | 0x20) ^ lower)) == 0
 }
 
-/// Bytes of a line that are looked at in words of eight: most values are too short for what starts slowly.
+/// Number of bytes of a line that are searched in words of eight before `memchr3`, which is too slow to start for most
+/// values.
 const SHORT: usize = 64;
 
-/// Where the first CR, LF or NUL is.
+/// Returns the position of the first CR, LF or NUL.
 #[inline]
 fn end_of_text(rest: &[u8]) -> Option<usize> {
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
@@ -95,8 +94,9 @@ fn end_of_text(rest: &[u8]) -> Option<usize> {
     memchr3(b'\r', b'\n', 0, &rest[SHORT..]).map(|at| SHORT + at)
 }
 
-/// The first of eight bytes that is at most a CR: a byte below `n` borrows from its highest bit, which it has not set
-/// itself, and only bytes behind it may do so without being below (Warren, "Hacker's Delight", 2nd ed., §6-1).
+/// Returns the position of the first of eight bytes that is at most a CR. A byte below `n` borrows from its highest
+/// bit, which is not set in the byte itself; only bytes after it may do so without being below (Warren, "Hacker's
+/// Delight", 2nd ed., §6-1).
 #[inline]
 fn first_control(bytes: [u8; 8]) -> Option<usize> {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
@@ -106,22 +106,22 @@ fn first_control(bytes: [u8; 8]) -> Option<usize> {
     (below != 0).then(|| below.trailing_zeros() as usize / 8)
 }
 
-/// What some bytes hold of a line.
+/// The part of a line that some bytes contain.
 pub(crate) struct Text<'b> {
-    /// Without the line's end.
+    /// Text without the line's end.
     pub(crate) text: &'b [u8],
-    /// Bytes used, with as much of the line's end as is there.
+    /// Number of bytes used, including any part of the line's end.
     pub(crate) used: usize,
-    /// The line is complete.
+    /// True if the line is complete.
     pub(crate) ended: bool,
 }
 
 impl<'b> Text<'b> {
-    /// Reads a line up to its end. `rest` is not empty. `after_cr` says, before and after, whether the last byte
-    /// was the CR of the line's end.
+    /// Reads a line up to its end. `rest` must not be empty. `after_cr` is true, before and after, if the last byte was
+    /// the CR of the line's end.
     ///
     /// # Errors
-    /// A CR without LF (RFC 9112 §2.2), or a NUL (RFC 9110 §5.5).
+    /// Fails on a CR without LF (RFC 9112 §2.2), or a NUL (RFC 9110 §5.5).
     #[inline]
     pub(crate) fn read(rest: &'b [u8], after_cr: &mut bool) -> Result<Text<'b>> {
         let at = match std::mem::take(after_cr) {
@@ -131,11 +131,7 @@ impl<'b> Text<'b> {
             false => end_of_text(rest),
         };
         let Some(at) = at else {
-            return Ok(Text {
-                text: rest,
-                used: rest.len(),
-                ended: false,
-            });
+            return Ok(Text { text: rest, used: rest.len(), ended: false });
         };
         let (end, ended) = match (rest[at], rest.get(at + 1)) {
             (b'\n', _) => (1, true),
@@ -146,11 +142,7 @@ impl<'b> Text<'b> {
             }
             _ => return Err(ParseError::Control),
         };
-        Ok(Text {
-            text: &rest[..at],
-            used: at + end,
-            ended,
-        })
+        Ok(Text { text: &rest[..at], used: at + end, ended })
     }
 }
 
@@ -167,11 +159,7 @@ mod tests {
                 let mut text = vec![b'a'; length];
                 text[at..].fill(byte);
                 let ends = matches!(byte, b'\r' | b'\n' | 0);
-                assert_eq!(
-                    end_of_text(&text),
-                    ends.then_some(at),
-                    "{byte} at {at} of {length}"
-                );
+                assert_eq!(end_of_text(&text), ends.then_some(at), "{byte} at {at} of {length}");
             }
         }
     }
@@ -183,10 +171,7 @@ mod tests {
             let mut word = *lower;
             word[at] = byte;
             let is_same = word.eq_ignore_ascii_case(lower);
-            assert!(
-                byte == b'\r' || is_word(&word, lower) == is_same,
-                "{byte} at {at}"
-            );
+            assert!(byte == b'\r' || is_word(&word, lower) == is_same, "{byte} at {at}");
         }
         assert!(is_word(b"Keep-ALIVE", lower) && !is_word(b"keep-aliv", lower));
     }

@@ -1,9 +1,9 @@
-//! What a user asks for, read from words.
+//! User input, parsed from text.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A word that means nothing, and why.
+/// A text that cannot be parsed, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not understood: {why}")]
 pub struct Unclear {
@@ -11,7 +11,6 @@ pub struct Unclear {
     why: &'static str,
 }
 
-/// What a text is refused with.
 fn unclear(text: &str, why: &'static str) -> Unclear {
     let text = text.to_owned();
     Unclear { text, why }
@@ -19,13 +18,13 @@ fn unclear(text: &str, why: &'static str) -> Unclear {
 
 /// A cluster, as `kubernetes[:CONTEXT][/NAMESPACE]` names it.
 ///
-/// Names of contexts may have colons and slashes themselves, so what is a context is known only beside the user's
-/// configuration: [`Target::split`].
+/// Names of contexts may contain colons and slashes themselves, so the context can only be recognized together with the
+/// user's configuration: [`Target::split`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
-    /// What stands behind `kubernetes:`; `None`: no context is named.
+    /// Text after `kubernetes:`; `None`: no context is named.
     rest: Option<String>,
-    /// The namespace where no context is named.
+    /// Namespace, if no context is named.
     namespace: Option<String>,
 }
 
@@ -37,14 +36,12 @@ impl FromStr for Target {
         let target = match text.strip_prefix("kubernetes") {
             Some("") => Target::default(),
             Some(rest) => match (rest.strip_prefix(':'), rest.strip_prefix('/')) {
-                (Some(rest), _) if !none(rest) => Target {
-                    rest: Some(rest.to_owned()),
-                    namespace: None,
-                },
-                (_, Some(namespace)) if is_name(namespace) => Target {
-                    rest: None,
-                    namespace: Some(namespace.to_owned()),
-                },
+                (Some(rest), _) if !none(rest) => {
+                    Target { rest: Some(rest.to_owned()), namespace: None }
+                }
+                (_, Some(namespace)) if is_name(namespace) => {
+                    Target { rest: None, namespace: Some(namespace.to_owned()) }
+                }
                 _ => return Err(unclear(text, HOW)),
             },
             None => return Err(unclear(text, HOW)),
@@ -55,24 +52,23 @@ impl FromStr for Target {
 
 const HOW: &str = "write kubernetes:CONTEXT or kubernetes:CONTEXT/NAMESPACE";
 
-/// Whether a text can be the name of a namespace (RFC 1123 label).
+/// Returns true if a text is a valid name of a namespace (RFC 1123 label).
 fn is_name(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !text.is_empty()
         && text.len() <= 63
-        && text.chars().all(fits)
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
 
 impl Target {
-    /// Whether a context is named.
+    /// Returns true if a context is named.
     pub fn has_context(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// The context and the namespace that are named, where `contexts` are those that there are. A context that does not
-    /// exist is given as it was written.
+    /// Splits the text into context and namespace, given the existing contexts. A context that does not exist is
+    /// returned as it was written.
     pub(crate) fn split(&self, contexts: &[&str]) -> (Option<String>, Option<String>) {
         let Some(rest) = &self.rest else {
             return (None, self.namespace.clone());
@@ -112,13 +108,13 @@ fn pair(text: &str) -> Result<(String, String), Unclear> {
     }
 }
 
-/// A taint that is tolerated, `KEY[=VALUE][:EFFECT]`.
+/// A toleration of taints, `KEY[=VALUE][:EFFECT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toleration {
     pub(crate) key: String,
-    /// `None`: any value.
+    /// Value of the taint; `None`: any value.
     pub(crate) value: Option<String>,
-    /// `None`: any effect.
+    /// Effect of the taint; `None`: any effect.
     pub(crate) effect: Option<String>,
 }
 
@@ -131,14 +127,8 @@ impl FromStr for Toleration {
             None => (text, None),
         };
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        if effect
-            .as_deref()
-            .is_some_and(|effect| !effects.contains(&effect))
-        {
-            return Err(unclear(
-                text,
-                "the effect is NoSchedule, PreferNoSchedule or NoExecute",
-            ));
+        if effect.as_deref().is_some_and(|effect| !effects.contains(&effect)) {
+            return Err(unclear(text, "the effect is NoSchedule, PreferNoSchedule or NoExecute"));
         }
         let (key, value) = match taint.split_once('=') {
             Some((key, value)) => (key, Some(value.to_owned())),
@@ -147,15 +137,11 @@ impl FromStr for Toleration {
         if key.is_empty() {
             return Err(unclear(text, "write KEY, KEY=VALUE or KEY=VALUE:EFFECT"));
         }
-        Ok(Toleration {
-            key: key.to_owned(),
-            value,
-            effect,
-        })
+        Ok(Toleration { key: key.to_owned(), value, effect })
     }
 }
 
-/// Which pods the proxy's are, `NAMESPACE/KEY=VALUE`, or with several labels `NAMESPACE/KEY=VALUE,KEY=VALUE`.
+/// Selector of the proxy's pods, `NAMESPACE/KEY=VALUE`, or with several labels `NAMESPACE/KEY=VALUE,KEY=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyPods {
     pub(crate) namespace: String,
@@ -163,12 +149,12 @@ pub struct ProxyPods {
 }
 
 impl ProxyPods {
-    /// The namespace.
+    /// Returns the namespace of the pods.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// As the API server takes it.
+    /// Returns the labels in the form that the API server takes.
     pub(crate) fn selector(&self) -> String {
         let each = self.labels.iter();
         let each: Vec<String> = each.map(|(key, value)| format!("{key}={value}")).collect();
@@ -176,7 +162,7 @@ impl ProxyPods {
     }
 }
 
-/// As it is typed.
+/// Formats the selector as users type it.
 impl std::fmt::Display for ProxyPods {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(to, "{}/{}", self.namespace, self.selector())
@@ -201,28 +187,28 @@ impl FromStr for ProxyPods {
     }
 }
 
-/// The pods that a run wants.
+/// Pods that a run asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// How many generators.
+    /// Number of generators.
     pub generators: u32,
-    /// The image, as nodes pull it.
+    /// Name of the image, as nodes pull it.
     pub image: String,
-    /// CPUs of each generator; it has so many threads.
+    /// CPUs of each generator, which has as many threads.
     pub cpus: u32,
-    /// Memory of each, MiB.
+    /// Memory of each generator, MiB.
     pub memory_mib: u32,
-    /// Labels that their nodes must have.
+    /// Labels that the pods' nodes must have.
     pub nodes: Vec<NodeLabel>,
-    /// Taints that they tolerate.
+    /// Taints that the pods tolerate.
     pub tolerations: Vec<Toleration>,
-    /// Pods whose nodes they keep away from.
+    /// Pods of the proxy, whose nodes are avoided.
     pub proxy: Option<ProxyPods>,
-    /// Whether they may share nodes with one another and with the proxy where there are no others.
+    /// True if the pods may share nodes with each other and with the proxy when no others are available.
     pub share_nodes: bool,
-    /// Options of `weir origin`, where an origin server is to have a pod of its own.
+    /// Options of `weir origin`, if the origin server runs in a pod of its own.
     pub origin: Option<Vec<String>>,
-    /// How long they may take until all of them run.
+    /// Time limit for all pods to run.
     pub within: Duration,
 }
 
@@ -245,56 +231,35 @@ mod tests {
             ("kubernetes:prod", (some("prod"), None)),
             ("kubernetes:prod/bench", (some("prod"), some("bench"))),
             (&format!("kubernetes:{eks}"), (some(eks), None)),
-            (
-                &format!("kubernetes:{eks}/bench"),
-                (some(eks), some("bench")),
-            ),
+            (&format!("kubernetes:{eks}/bench"), (some(eks), some("bench"))),
             // One that does not exist is told as it was written.
             ("kubernetes:other", (some("other"), None)),
         ] {
             assert_eq!(split(text), expected, "{text}");
         }
-        for wrong in [
-            "",
-            "kube",
-            "kubernetes:",
-            "kubernetes/",
-            "kubernetes/A",
-            "kubernetesx",
-        ] {
+        for wrong in ["", "kube", "kubernetes:", "kubernetes/", "kubernetes/A", "kubernetesx"] {
             assert!(wrong.parse::<Target>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn taints_and_labels_are_read_as_kubectl_writes_them() {
-        let toleration = |text: &str| {
-            text.parse::<Toleration>()
-                .map_err(|error| error.to_string())
-        };
+        let toleration = |text: &str| text.parse::<Toleration>().map_err(|error| error.to_string());
         let read = toleration("dedicated=bench:NoSchedule").unwrap();
         assert_eq!(read.key, "dedicated");
         assert_eq!(read.value.as_deref(), Some("bench"));
         assert_eq!(read.effect.as_deref(), Some("NoSchedule"));
         assert_eq!(toleration("gpu").unwrap().value, None);
-        assert!(
-            toleration("a=b:Sometimes")
-                .unwrap_err()
-                .contains("NoExecute")
-        );
+        assert!(toleration("a=b:Sometimes").unwrap_err().contains("NoExecute"));
         assert!(toleration(":NoSchedule").is_err());
         assert!("zone".parse::<NodeLabel>().is_err());
-        let proxy: ProxyPods = "ingress-nginx/app.kubernetes.io/name=ingress-nginx"
-            .parse()
-            .unwrap();
+        let proxy: ProxyPods =
+            "ingress-nginx/app.kubernetes.io/name=ingress-nginx".parse().unwrap();
         assert_eq!(proxy.namespace, "ingress-nginx");
         assert_eq!(proxy.labels[0].0, "app.kubernetes.io/name");
         let text = "ingress/app=a,part=b";
         let proxy: ProxyPods = text.parse().unwrap();
-        assert_eq!(
-            (proxy.labels.len(), proxy.to_string()),
-            (2, text.to_owned())
-        );
+        assert_eq!((proxy.labels.len(), proxy.to_string()), (2, text.to_owned()));
         assert!("app=web".parse::<ProxyPods>().is_err());
     }
 }

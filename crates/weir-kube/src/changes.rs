@@ -1,11 +1,13 @@
-//! Objects of a cluster that weir changes, and puts back whatever happens.
+//! Objects of a cluster that weir changes, and puts back in any case.
 //!
 //! An object goes through the same steps as a setting of the kernel (`weir_host::journal`):
 //!
-//! 1. its former text, identity and version are written down, and each value before it is given, and are on the disk;
-//! 2. it is changed by an update that the API server takes only if nobody has changed it since it was read;
-//! 3. what has a value of weir's gets its former one again. What has another is somebody else's decision: it is told, and
-//!    left.
+//! 1. its former text, identity and version are written to the journal, and each value before it is applied, all synced
+//!    to disk;
+//! 2. the object is changed by an update that the API server accepts only if nobody has changed the object since it was
+//!    read;
+//! 3. a place with a value of weir's gets its former value again. Any other value is somebody else's decision: it is
+//!    reported and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -35,36 +37,32 @@ pub use left::{left_by_the_dead, left_by_this_process};
 
 /// Name and version of the journal's format.
 const FORMAT: &str = "weir-kubernetes-journal/1";
-/// How often an object is read again that somebody else has changed at the same moment.
+/// Number of attempts if somebody else changes the object at the same moment.
 const ATTEMPTS: u32 = 8;
-/// What has become of an object that is not there any more.
+/// Text for an object that no longer exists.
 const GONE: &str = "somebody has deleted it, or put another of its name in its place";
-/// What stands for a value that is not there.
+/// Text for an absent value.
 const NOTHING: &str = "nothing";
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The first: the format, whose it is, and the API server.
+    /// First line: the format, the process that owns the journal, and the API server.
     Head {
         journal: String,
         cluster: String,
         pid: u32,
         since: String,
         purpose: String,
-        /// How `weir restore` is told of the cluster.
+        /// Argument of `--on` with which `weir restore` finds the cluster.
         on: String,
     },
     /// An object before weir has changed anything in it.
     Ahead(Former),
-    /// It may have this value there from now on.
-    Giving {
-        object: ObjectRef,
-        at: String,
-        value: Value,
-    },
-    /// It is done with.
+    /// A value that a place of the object may have from now on.
+    Giving { object: ObjectRef, at: String, value: Value },
+    /// The object is put back, and no longer concerns the journal.
     Closed { object: ObjectRef },
 }
 
@@ -74,33 +72,33 @@ struct Former {
     object: ObjectRef,
     uid: String,
     resource_version: String,
-    /// Of a Deployment, its ReplicaSets; of a DaemonSet, its ControllerRevisions.
+    /// Names of a Deployment's ReplicaSets, or of a DaemonSet's ControllerRevisions.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     replica_sets: BTreeSet<String>,
     text: Value,
 }
 
-/// An object that is not done with.
+/// An object that is still to be put back.
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     former: Former,
-    /// What weir has given, by place.
+    /// Values that weir has applied or announced, by place.
     given: BTreeMap<String, Vec<Value>>,
-    /// The places that were asked for; the others of `given` are defaults that the cluster has put beside them.
+    /// Places that were asked for. The other places in `given` are defaults that the cluster has added.
     asked: BTreeSet<String>,
 }
 
-/// What became of an object that weir had changed.
+/// Outcome of putting an object back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PutBack {
     /// The object.
     pub object: ObjectRef,
-    /// Places in it that have their former value again, or would have.
+    /// Places that have their former value again, or would have after a dry run.
     pub put_back: Vec<String>,
-    /// Places that somebody else has changed: they were left alone.
+    /// Places that somebody else has changed; they were left alone.
     pub left: Vec<Left>,
-    /// What kept weir from it; it is tried again by the next `weir restore`.
+    /// Reason why the object could not be put back; the next `weir restore` tries again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
@@ -109,28 +107,29 @@ pub struct PutBack {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Left {
-    /// Where.
+    /// Path of the place within the object.
     pub at: String,
-    /// What stood there before weir.
+    /// Value before weir.
     pub before: String,
-    /// What stands there now.
+    /// Present value.
     pub now: String,
 }
 
 impl PutBack {
-    /// Whether all of it is as before.
+    /// Returns true if everything is as before.
     pub fn is_whole(&self) -> bool {
         self.left.is_empty() && self.failed.is_none()
     }
 }
 
-/// Objects of a cluster in the hand of one weir. What was changed is put back when this is dropped.
+/// Objects of a cluster that one weir changes. Changes are put back when this is dropped.
 pub struct Changes {
     inner: Arc<Inner>,
     ledger: Ledger,
     open: Vec<Entry>,
     is_begun: bool,
-    /// Whether the API server was silent while it was put back: to ask it again would only take time.
+    /// True if the API server did not answer while changes were put back, so that further requests would only take
+    /// time.
     is_given_up: bool,
 }
 
@@ -140,14 +139,11 @@ impl std::fmt::Debug for Changes {
     }
 }
 
-/// Where the journal of a cluster is, below the folder of journals: by its API server.
+/// Returns the folder of a cluster's journal, below the folder of journals. Its name is derived from the API server's
+/// address.
 fn folder_of(inner: &Inner, folder: &Path) -> PathBuf {
     let sum = Sha256::digest(inner.server.as_bytes());
-    let sum: String = sum
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let sum: String = sum.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     folder.join(format!("kubernetes-{sum}"))
 }
 
@@ -169,23 +165,19 @@ fn held(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
     }
 }
 
-/// Takes over what lines say into the objects that are not done with.
+/// Returns the objects that are still to be put back, from the lines of a journal.
 fn opened(lines: Vec<Line>) -> Vec<Entry> {
     let mut open: Vec<Entry> = Vec::new();
     for line in lines {
         match line {
             Line::Head { .. } => {}
-            Line::Ahead(former) => open.push(Entry {
-                former,
-                given: BTreeMap::new(),
-                asked: BTreeSet::new(),
-            }),
+            Line::Ahead(former) => {
+                open.push(Entry { former, given: BTreeMap::new(), asked: BTreeSet::new() });
+            }
             Line::Giving { object, at, value } => {
                 let entry = open.iter_mut().find(|entry| entry.former.object == object);
                 let given = entry.map(|entry| entry.given.entry(at).or_default());
-                given
-                    .into_iter()
-                    .for_each(|given| given.push(value.clone()));
+                given.into_iter().for_each(|given| given.push(value.clone()));
             }
             Line::Closed { object } => open.retain(|entry| entry.former.object != object),
         }
@@ -194,10 +186,11 @@ fn opened(lines: Vec<Line>) -> Vec<Entry> {
 }
 
 impl Changes {
-    /// Takes the journal of a cluster, below a folder of journals. `purpose` is what others are told who find it taken.
+    /// Opens the journal of a cluster, below a folder of journals. `purpose` is shown to others who find the journal
+    /// taken.
     ///
     /// # Errors
-    /// Another weir on this host has it, or an earlier one has left objects changed.
+    /// Another weir on this host has the journal, or an earlier weir has left objects changed.
     pub fn open(cluster: &Cluster, folder: &Path, purpose: &str) -> Result<Changes, KubeError> {
         let inner = &cluster.inner;
         let held = held(inner);
@@ -238,18 +231,10 @@ impl Changes {
         self.ledger.append(line).map_err(held(&inner))
     }
 
-    /// The place among those that are open, of an object that was just read.
+    /// Returns the index of an object among the open entries, after reading the object. Adds an entry if there is none.
     fn known(&mut self, object: &ObjectRef, now: &Value) -> Result<usize, KubeError> {
-        let of = |field: &str| {
-            now["metadata"][field]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let known = self
-            .open
-            .iter()
-            .position(|entry| entry.former.object == *object);
+        let of = |field: &str| now["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let known = self.open.iter().position(|entry| entry.former.object == *object);
         if let Some(place) = known {
             let is_same = self.open[place].former.uid == of("uid");
             return is_same.then_some(place).ok_or_else(|| KubeError::Foreign {
@@ -268,28 +253,24 @@ impl Changes {
             text: now.clone(),
         };
         self.write(&Line::Ahead(former.clone()))?;
-        self.open.push(Entry {
-            former,
-            given: BTreeMap::new(),
-            asked: BTreeSet::new(),
-        });
+        self.open.push(Entry { former, given: BTreeMap::new(), asked: BTreeSet::new() });
         Ok(self.open.len() - 1)
     }
 
-    /// Has these values stand in an object, `None` for what stood there before weir, `null` for nothing: of an element of a
-    /// list the whole element goes. `{"$from": POINTER}` within a value is what stands at that place of the object. Gives
-    /// whether anything had to be changed.
+    /// Sets values in an object, by place. `None` restores the value before weir; `null` removes the value, and for a
+    /// place within an element of a list the whole element. `{"$from": POINTER}` within a value stands for the value at
+    /// that place of the object before weir. Returns true if anything had to be changed.
     ///
     /// # Errors
-    /// There is no such object; it has a value that weir does not know; the cluster refuses it.
+    /// The object does not exist, has a value that is neither the former one nor weir's, or the cluster refuses the
+    /// change.
     pub fn set(
         &mut self,
         object: &ObjectRef,
         values: &BTreeMap<String, Option<Value>>,
     ) -> Result<bool, KubeError> {
         for _ in 0..ATTEMPTS {
-            let now = object::now(&self.inner, object)?;
-            let now = now.ok_or_else(|| missing(object))?;
+            let now = object::now(&self.inner, object)?.ok_or_else(|| missing(object))?;
             let place = self.known(object, &now)?;
             self.open[place].asked.extend(values.keys().cloned());
             let values = &self.open[place].resolved(values)?;
@@ -301,16 +282,12 @@ impl Changes {
             let Some(rehearsed) = object::rehearse(&self.inner, object, &wanted)? else {
                 continue;
             };
-            let given = values.iter();
-            let given = given.filter_map(|(at, value)| Some((at, value.as_ref()?)));
-            let given: Vec<_> = given
-                .map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed)))
-                .collect();
+            let given = values.iter().filter_map(|(at, value)| Some((at, value.as_ref()?)));
+            let given: Vec<_> =
+                given.map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed))).collect();
             let is_dropped =
                 |value: &Value, kept: Option<&Value>| kept.is_none() && !value.is_null();
-            let dropped = given
-                .iter()
-                .find(|(_, value, kept)| is_dropped(value, *kept));
+            let dropped = given.iter().find(|(_, value, kept)| is_dropped(value, *kept));
             if let Some((at, ..)) = dropped {
                 return Err(KubeError::Refused {
                     what: format!("{at} in {object}"),
@@ -338,19 +315,17 @@ impl Changes {
         })
     }
 
-    /// An object as it was before weir; from now on it is in the journal.
+    /// Returns an object as it was before weir, and records the object in the journal.
     ///
     /// # Errors
-    /// As for [`Changes::set`].
+    /// See [`Changes::set`].
     pub fn former(&mut self, object: &ObjectRef) -> Result<&Value, KubeError> {
         self.set(object, &BTreeMap::new())?;
         let entry = self.open.iter().find(|one| one.former.object == *object);
-        entry
-            .map(|entry| &entry.former.text)
-            .ok_or_else(|| missing(object))
+        entry.map(|entry| &entry.former.text).ok_or_else(|| missing(object))
     }
 
-    /// An object as it was before weir, if something of it was to be set.
+    /// Returns an object as it was before weir; `None` if the object is not in the journal.
     pub fn before(&self, object: &ObjectRef) -> Option<&Value> {
         let mut open = self.open.iter();
         let entry = open.find(|entry| entry.former.object == *object)?;
@@ -373,7 +348,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Makes everything ready by which settings of nodes among these objects are reached, of all nodes at once.
+    /// Prepares access to all nodes whose settings are among these objects, to all of them at once.
     ///
     /// # Errors
     /// A node cannot be reached.
@@ -381,25 +356,23 @@ impl Changes {
         node::reach(&self.inner, objects).map_or(Ok(()), Err)
     }
 
-    /// Waits until all pods of a workload are of its present template and serve, or `interrupted` is set.
+    /// Waits until all pods of a workload are of its present template and ready, or `interrupted` is set.
     ///
     /// # Errors
-    /// A new pod cannot run, or it takes too long.
+    /// A new pod cannot run, or the roll-out takes too long.
     pub fn rolled_out(
         &self,
         object: &ObjectRef,
         within: std::time::Duration,
         interrupted: &std::sync::atomic::AtomicBool,
     ) -> Result<(), KubeError> {
-        let entry = self
-            .open
-            .iter()
-            .find(|entry| entry.former.object == *object);
+        let entry = self.open.iter().find(|entry| entry.former.object == *object);
         let before = entry.map(|entry| &entry.former.replica_sets);
         workload::rolled_out(&self.inner, (object, before), within, interrupted)
     }
 
-    /// What somebody else has done to an object since weir changed it, where that keeps weir's values from being in force.
+    /// Returns the change that somebody else has made to an object since weir changed it, if it keeps weir's values
+    /// from being in force.
     ///
     /// # Errors
     /// The object cannot be read.
@@ -408,19 +381,16 @@ impl Changes {
         let Some(entry) = open.find(|entry| entry.former.object == *object) else {
             return Ok(None);
         };
-        let foreign = |what: &str| KubeError::Foreign {
-            object: object.to_string(),
-            what: what.to_owned(),
-        };
+        let foreign =
+            |what: &str| KubeError::Foreign { object: object.to_string(), what: what.to_owned() };
         let now = object::now(&self.inner, object)?;
         let Some(now) = now.filter(|now| now["metadata"]["uid"] == *entry.former.uid) else {
             return Ok(Some(foreign(GONE)));
         };
-        let known = |at: &String| entry.must_know(at, &Pointer::parse(at), &now).err();
-        Ok(entry.given.keys().find_map(known))
+        Ok(entry.given.keys().find_map(|at| entry.must_know(at, &Pointer::parse(at), &now).err()))
     }
 
-    /// Puts everything back, the last object first, and says what became of each.
+    /// Puts everything back, the last object first, and returns the outcome for each.
     pub fn put_back(&mut self) -> Vec<PutBack> {
         let all = self.put_all_back();
         if !self.is_given_up {
@@ -434,16 +404,14 @@ impl Changes {
         let silences = |inner: &Inner| inner.silences.load(Ordering::Relaxed);
         let before = silences(&self.inner);
         // A node that cannot be reached is told of each of its settings.
-        let _ = node::reach(
-            &self.inner,
-            self.open.iter().map(|entry| &entry.former.object),
-        );
+        let _ = node::reach(&self.inner, self.open.iter().map(|entry| &entry.former.object));
         for place in (0..self.open.len()).rev() {
             let entry = self.open[place].clone();
             self.is_given_up = silences(&self.inner) > before;
-            let became = match self.is_given_up {
-                true => entry.given_up(&self.inner),
-                false => entry.put_back(&self.inner, false),
+            let became = if self.is_given_up {
+                entry.given_up(&self.inner)
+            } else {
+                entry.put_back(&self.inner, false)
             };
             if became.failed.is_none() {
                 let object = entry.former.object;
@@ -467,18 +435,17 @@ impl Drop for Changes {
     }
 }
 
-/// Puts back what a weir that lives no more has left changed in a cluster; with `dry_run` only says what would be.
+/// Puts back what a weir that no longer runs has left changed in a cluster. A dry run only lists it.
 ///
 /// # Errors
-/// A weir lives that has the objects in hand, or the journal cannot be read.
+/// A running weir has the journal, or the journal cannot be read.
 pub fn undo(cluster: &Cluster, folder: &Path, dry_run: bool) -> Result<Vec<PutBack>, KubeError> {
     let inner = &cluster.inner;
     let folder = folder_of(inner, folder);
     let held = held(inner);
     let left = opened(ledger::peek(&folder).map_err(&held)?);
     if left.is_empty() || dry_run {
-        let outlook = |entry: &Entry| entry.put_back(inner, true);
-        return Ok(left.iter().rev().map(outlook).collect());
+        return Ok(left.iter().rev().map(|entry| entry.put_back(inner, true)).collect());
     }
     let mut ledger = Ledger::open(&folder, "weir restore").map_err(&held)?;
     let open = opened(ledger.read().map_err(&held)?);
@@ -486,13 +453,8 @@ pub fn undo(cluster: &Cluster, folder: &Path, dry_run: bool) -> Result<Vec<PutBa
     if let Some(image) = kept.find_map(node::image_of) {
         node::reach_by(inner, image);
     }
-    let mut changes = Changes {
-        inner: Arc::clone(inner),
-        ledger,
-        open,
-        is_begun: true,
-        is_given_up: false,
-    };
+    let mut changes =
+        Changes { inner: Arc::clone(inner), ledger, open, is_begun: true, is_given_up: false };
     let all = changes.put_all_back();
     node::await_gone(inner, &node::leave(inner));
     Ok(all)

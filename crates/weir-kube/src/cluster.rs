@@ -1,4 +1,4 @@
-//! The way to a cluster: a context of the user's configuration, and a runtime for what is asynchronous.
+//! Connection to a cluster: a context of the user's configuration, and a runtime for asynchronous work.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -20,13 +20,13 @@ use crate::generators::Generators;
 use crate::inner::{Inner, LARGEST_ANSWER};
 use crate::rights::{self, Used};
 
-/// A namespace of a cluster. Copies reach it the same way.
+/// A namespace of a cluster. Clones share the connection.
 #[derive(Clone)]
 pub struct Cluster {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// Copies of the same.
+/// Two values are equal if they are clones of the same connection.
 impl PartialEq for Cluster {
     fn eq(&self, other: &Cluster) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -43,11 +43,12 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Reaches the cluster of a context of a configuration, and asks what version it is. `None`: the user's configuration
-    /// (KUBECONFIG, or `~/.kube/config`). Where no context is named, the current one is taken if `may_guess`.
+    /// Connects to the cluster of a context, and asks for its version. `configuration` is the file to read; `None`: the
+    /// user's own (KUBECONFIG, or `~/.kube/config`). If no context is named, the current one is used, but only with
+    /// `may_guess`.
     ///
     /// # Errors
-    /// Others could have written the configuration, there is no such context, or its API server does not answer.
+    /// Others could have written the configuration, the context does not exist, or its API server does not answer.
     pub fn connect(
         configuration: Option<&Path>,
         target: &Target,
@@ -62,10 +63,8 @@ impl Cluster {
             .thread_name("weir-kube")
             .enable_all()
             .build()?;
-        let options = KubeConfigOptions {
-            context: Some(context.clone()),
-            ..KubeConfigOptions::default()
-        };
+        let options =
+            KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
         let config = runtime
             .block_on(Config::from_custom_kubeconfig(configuration, &options))
             .map_err(|error| KubeError::NoConfiguration(format!("context `{context}`: {error}")))?;
@@ -94,43 +93,40 @@ impl Cluster {
             let version = inner.client.apiserver_version().await;
             version.map_err(|error| inner.failed("ask for its version", error))
         })?;
-        Ok(Cluster {
-            inner: Arc::new(inner),
-        })
+        Ok(Cluster { inner: Arc::new(inner) })
     }
 
-    /// The context's name.
+    /// Returns the name of the context.
     pub fn context(&self) -> &str {
         &self.inner.context
     }
 
-    /// The namespace.
+    /// Returns the name of the namespace.
     pub fn namespace(&self) -> &str {
         &self.inner.namespace
     }
 
-    /// Asks whether the user may do what a run needs.
+    /// Checks that the user may do what a run needs.
     ///
     /// # Errors
-    /// [`KubeError::Rights`] names what is missing, and has the objects that grant it.
+    /// [`KubeError::Rights`] lists the missing rights, and contains the objects that grant them.
     pub fn check_rights(&self) -> Result<(), KubeError> {
-        self.inner
-            .run("ask what this user may do", rights::check(&self.inner))
+        self.inner.run("ask what this user may do", rights::check(&self.inner))
     }
 
-    /// Asks whether the user may change these objects, and ask these pods.
+    /// Checks that the user may change these objects and query these pods.
     ///
     /// # Errors
-    /// As for [`Cluster::check_rights`].
+    /// See [`Cluster::check_rights`].
     pub fn check_changes(&self, used: &Used) -> Result<(), KubeError> {
         let check = rights::check_used(&self.inner, used);
         self.inner.run("ask what this user may do", check)
     }
 
-    /// Asks whether the objects are there that a study changes, or whose pods it asks.
+    /// Checks that the objects that a study changes, or whose pods it queries, exist.
     ///
     /// # Errors
-    /// [`KubeError::Missing`] names the first that is not.
+    /// [`KubeError::Missing`] names the first that does not.
     pub fn check_objects(&self, used: &Used) -> Result<(), KubeError> {
         for object in used.changed.iter().chain(&used.asked) {
             if object.now(&self.inner)?.is_none() {
@@ -143,7 +139,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks whether the namespace is there. Whoever may not know is not told that it is missing.
+    /// Checks that the namespace exists. Succeeds if the user may not read namespaces.
     ///
     /// # Errors
     /// [`KubeError::NoNamespace`], or the API server does not answer.
@@ -164,11 +160,11 @@ impl Cluster {
         })
     }
 
-    /// Makes the generators of a run, and waits until all of them run, or until `interrupted` is set.
+    /// Creates the generators of a run, and waits until all of them run, or until `interrupted` is set.
     ///
     /// # Errors
-    /// The user may not, the cluster refuses them, or they do not run within the time that is wanted: what was made is
-    /// removed then.
+    /// The user lacks rights, the cluster refuses the generators, or they do not run within the time limit. Everything
+    /// that was created is then removed.
     pub fn start(
         &self,
         wanted: &Wanted,
@@ -180,31 +176,23 @@ impl Cluster {
     }
 }
 
-/// The context and, where it is named or the context has one, the namespace.
+/// Chooses the context and the namespace. The namespace is `None` if the target names none.
 fn chosen(
     configuration: &Kubeconfig,
     target: &Target,
     may_guess: bool,
 ) -> Result<(String, Option<String>), KubeError> {
-    let known: Vec<&str> = configuration
-        .contexts
-        .iter()
-        .map(|one| one.name.as_str())
-        .collect();
+    let known: Vec<&str> = configuration.contexts.iter().map(|one| one.name.as_str()).collect();
     let contexts = || known.iter().map(ToString::to_string).collect();
     let (context, namespace) = target.split(&known);
     let current = configuration.current_context.clone().filter(|_| may_guess);
     let Some(context) = context.or(current) else {
-        return Err(KubeError::NoContext {
-            contexts: contexts(),
-        });
+        return Err(KubeError::NoContext { contexts: contexts() });
     };
-    match known.contains(&context.as_str()) {
-        true => Ok((context, namespace)),
-        false => Err(KubeError::UnknownContext {
-            context,
-            contexts: contexts(),
-        }),
+    if known.contains(&context.as_str()) {
+        Ok((context, namespace))
+    } else {
+        Err(KubeError::UnknownContext { context, contexts: contexts() })
     }
 }
 
@@ -258,15 +246,9 @@ mod tests {
         let target = "kubernetes".parse().unwrap();
         let error = Cluster::connect(Some(&file), &target, true).unwrap_err();
         let said = error.to_string();
-        assert!(
-            said.ends_with("the API server's answer is larger than 64 MiB"),
-            "{said}"
-        );
+        assert!(said.ends_with("the API server's answer is larger than 64 MiB"), "{said}");
         // What its client has read, and what was on the way.
         let sent = endless.join().unwrap();
-        assert!(
-            (LARGEST_ANSWER..2 * LARGEST_ANSWER).contains(&sent),
-            "{sent}"
-        );
+        assert!((LARGEST_ANSWER..2 * LARGEST_ANSWER).contains(&sent), "{sent}");
     }
 }

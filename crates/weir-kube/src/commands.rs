@@ -16,10 +16,10 @@ use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
 use crate::workload::running;
 
-/// How long a command in a pod may take, and how much it may print.
+/// Time limit for a command in a pod, and maximum length of its output (`MOST_PRINTED`).
 pub(crate) const COMMAND: Duration = Duration::from_secs(20);
 const MOST_PRINTED: u64 = 32 << 20;
-/// Runs a command in every pod of a workload that runs: the pod's name, and what it printed.
+/// Runs a command in every running pod of a workload. Returns the name of each pod and the output there.
 ///
 /// # Errors
 /// No pod runs, or the command fails in one.
@@ -41,7 +41,7 @@ pub fn in_pods(
     each.collect()
 }
 
-/// What a command prints in a container of a pod, in a namespace.
+/// Runs a command in a container of a pod, and returns its output.
 pub(crate) fn printed_in(
     inner: &Inner,
     (namespace, pod): (&str, &str),
@@ -58,8 +58,8 @@ pub(crate) fn printed_in(
     })
 }
 
-/// Sends a request to a port of every pod of a workload that runs, which may listen on the pod's loopback alone: the
-/// pod's name, and all that came back until the connection was closed.
+/// Sends a request to a port of every running pod of a workload; the port may listen on the pod's loopback only.
+/// Returns the name of each pod, and everything received until the connection was closed.
 ///
 /// # Errors
 /// No pod runs, or a port does not answer.
@@ -81,7 +81,8 @@ pub fn ask_port(
     each.collect()
 }
 
-/// What a pod of a workload does, unless it takes too long, or its node is lost.
+/// Runs a future that concerns a pod of a workload, with a time limit. If the pod's node is lost, that becomes the
+/// error.
 fn in_time<T>(
     inner: &Inner,
     (doing, object, pod): (&str, &ObjectRef, &v1::Pod),
@@ -100,7 +101,7 @@ fn in_time<T>(
     })
 }
 
-/// What a port of a pod answers, by the API server's port-forward.
+/// Sends a request to a port of a pod, through the API server's port-forward, and returns the answer.
 async fn answered(
     inner: &Inner,
     api: &Api<v1::Pod>,
@@ -122,15 +123,12 @@ async fn answered(
             None => None,
         };
         let why = why.unwrap_or_else(|| "it was closed without a word".to_owned());
-        return Err(KubeError::Request {
-            doing: format!("cannot {doing}"),
-            why,
-        });
+        return Err(KubeError::Request { doing: format!("cannot {doing}"), why });
     }
     Ok(answer)
 }
 
-/// The same within what is asynchronous, for as long as it takes.
+/// Runs a command in a container of a pod and returns its output; asynchronous, and without a time limit.
 pub(crate) async fn printed(
     inner: &Inner,
     api: &Api<v1::Pod>,
@@ -138,13 +136,8 @@ pub(crate) async fn printed(
     command: &[String],
 ) -> Result<String, KubeError> {
     let doing = format!("run `{}` in pod `{pod}`", command.join(" "));
-    let params = AttachParams {
-        container: Some(container.to_owned()),
-        ..AttachParams::default()
-    };
-    let process = api
-        .exec(pod, command.iter().map(String::as_str), &params)
-        .await;
+    let params = AttachParams { container: Some(container.to_owned()), ..AttachParams::default() };
+    let process = api.exec(pod, command.iter().map(String::as_str), &params).await;
     let mut process = process.map_err(|error| inner.failed(&doing, error))?;
     let (mut text, mut said) = (Vec::new(), Vec::new());
     let status = process.take_status();
@@ -157,15 +150,13 @@ pub(crate) async fn printed(
         Some(status) => status.await,
         None => None,
     };
-    has_ended_well(status, &said).map_err(|why| KubeError::Request {
-        doing: format!("cannot {doing}"),
-        why,
-    })?;
+    has_ended_well(status, &said)
+        .map_err(|why| KubeError::Request { doing: format!("cannot {doing}"), why })?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Whether a command has ended well by what the API server says of its end, or why not; `said` is its standard error. A stream
-/// that was cut has no such word: what it printed until then may be half of it.
+/// Checks the API server's status at the end of a command. An error is the reason, with the command's standard error
+/// `said`. No status means that the stream was cut, so the output may be incomplete.
 fn has_ended_well(status: Option<Status>, said: &[u8]) -> Result<(), String> {
     let message = match status {
         Some(status) if status.status.as_deref() == Some("Success") => return Ok(()),

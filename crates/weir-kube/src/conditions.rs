@@ -1,4 +1,4 @@
-//! What a controller says of an object that it configures a proxy by.
+//! Conditions that a controller writes to an object from which it configures a proxy.
 
 use serde_json::Value;
 
@@ -6,11 +6,12 @@ use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::object_ref::ObjectRef;
 
-/// Conditions that say, where they are `False`, that an object is not taken: those of the Gateway API's policies, and of
-/// Contour's HTTPProxy.
+/// Condition types that, with status `False`, show that the object is rejected: those of the Gateway API's policies,
+/// and of Contour's HTTPProxy.
 const TAKEN: [&str; 2] = ["Accepted", "Valid"];
 
-/// Why a controller does not take an object as it is now, in its own words; `None`: it does, or has not said yet.
+/// Returns the reason why a controller rejects the present object, in the controller's own words; `None`: it accepts
+/// the object, or has not decided yet.
 ///
 /// # Errors
 /// The object cannot be read.
@@ -19,24 +20,31 @@ pub fn not_taken(cluster: &Cluster, object: &ObjectRef) -> Result<Option<String>
     Ok(now.as_ref().and_then(said))
 }
 
-/// The first condition that speaks against an object: its own, or of one of those that it is for (`ancestors`).
+/// Returns the first condition that rejects an object: one of its own, or of an object that it applies to
+/// (`ancestors`).
 fn said(now: &Value) -> Option<String> {
     let generation = &now["metadata"]["generation"];
     let status = &now["status"];
-    let ancestors = status["ancestors"].as_array().into_iter().flatten();
-    let lists = ancestors.chain([status]);
-    let mut conditions = lists.filter_map(|of| of["conditions"].as_array()).flatten();
+    let mut conditions = status["ancestors"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .chain([status])
+        .filter_map(|of| of["conditions"].as_array())
+        .flatten();
     let condition = conditions.find(|one| {
-        let is_current = one
-            .get("observedGeneration")
-            .is_none_or(|it| it == generation);
+        let is_current = one.get("observedGeneration").is_none_or(|it| it == generation);
         let kind = one["type"].as_str().unwrap_or_default();
         is_current && one["status"] == "False" && TAKEN.contains(&kind)
     })?;
     let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
     // HTTPProxy tells the errors beside a message that only says that there are some.
-    let errors = condition["errors"].as_array().into_iter().flatten();
-    let mut words: Vec<String> = errors.map(|error| text(error, "message")).collect();
+    let mut words: Vec<String> = condition["errors"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|error| text(error, "message"))
+        .collect();
     if words.is_empty() {
         words.push(text(condition, "message"));
     }
@@ -64,10 +72,7 @@ mod tests {
              "errors": [{"message": "no service"}]},
         ]}});
         for (object, expected) in [
-            (
-                policy(2, "Accepted", "False"),
-                Some("Accepted is False, Invalid: out of range"),
-            ),
+            (policy(2, "Accepted", "False"), Some("Accepted is False, Invalid: out of range")),
             (policy(1, "Accepted", "False"), None),
             (policy(2, "Accepted", "True"), None),
             (policy(2, "Merged", "False"), None),

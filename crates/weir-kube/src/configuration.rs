@@ -1,5 +1,5 @@
-//! The configuration of kubectl: it names programs that are started and servers that credentials go to, so it is read only
-//! where nobody else could have written it or a file that it names.
+//! The configuration of kubectl. It names programs that are started and servers that get credentials, so it is read
+//! only if nobody else could have written it or a file that it names.
 
 use std::env;
 use std::fs;
@@ -11,17 +11,20 @@ use weir_files::only_ours_file_named;
 
 use crate::error::KubeError;
 
-/// The files of the user's configuration, KUBECONFIG or `~/.kube/config`, as far as they can be read, and all files that they
-/// name. Nothing of them is believed yet.
+/// Returns the files of the user's configuration, KUBECONFIG or `~/.kube/config`, and all files that those name, as far
+/// as they can be read. None of them has been checked.
 pub fn configuration_files() -> Vec<PathBuf> {
     let own = own_files();
-    let regular = own.iter().filter(|path| path.is_file());
-    let read = regular.filter_map(|path| Kubeconfig::read_from(path).ok());
-    let named = read.flat_map(named_files).collect();
+    let named = own
+        .iter()
+        .filter(|path| path.is_file())
+        .filter_map(|path| Kubeconfig::read_from(path).ok())
+        .flat_map(named_files)
+        .collect();
     [own.clone(), named].concat()
 }
 
-/// Reads these files, or the user's own.
+/// Reads this file, or the user's own files.
 pub(crate) fn read(file: Option<&Path>) -> Result<Kubeconfig, KubeError> {
     let files = file.map_or_else(own_files, |file| vec![file.to_owned()]);
     let unreadable =
@@ -36,21 +39,19 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Kubeconfig, KubeError> {
     })
 }
 
-/// Refuses a context whose keys, tokens or programs others could have written.
+/// Fails if others could have written the keys, tokens or programs of a context.
 pub(crate) fn check_named_files(
     configuration: &Kubeconfig,
     context: &str,
 ) -> Result<(), KubeError> {
     let mut contexts = configuration.contexts.iter();
-    let chosen = contexts.find(|one| one.name == context);
-    let chosen = chosen
+    let chosen = contexts
+        .find(|one| one.name == context)
         .and_then(|one| one.context.clone())
         .unwrap_or_default();
     let mut meant = configuration.clone();
     meant.clusters.retain(|one| one.name == chosen.cluster);
-    meant
-        .auth_infos
-        .retain(|one| Some(&one.name) == chosen.user.as_ref());
+    meant.auth_infos.retain(|one| Some(&one.name) == chosen.user.as_ref());
     let named = named_files(meant);
     // One that is missing is told by whoever reads it.
     let mut there = named.iter().filter(|path| path.symlink_metadata().is_ok());
@@ -65,26 +66,27 @@ fn must_be_ours(file: &Path) -> Result<(), KubeError> {
 
 fn own_files() -> Vec<PathBuf> {
     let named = env::var_os("KUBECONFIG").unwrap_or_default();
-    let named: Vec<PathBuf> = env::split_paths(&named)
-        .filter(|path| !path.as_os_str().is_empty())
-        .collect();
+    let named: Vec<PathBuf> =
+        env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect();
     if !named.is_empty() {
         return named;
     }
-    let home = env::home_dir().map(|home| home.join(".kube/config"));
-    home.into_iter().collect()
+    env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect()
 }
 
-/// Whether it is a pipe that whoever started weir has opened, as `<(…)` of a shell is.
+/// Returns true if the file is a pipe opened by the process that started weir, such as a shell's `<(…)`.
 fn is_handed_over(file: &Path) -> bool {
     file.starts_with("/dev/fd") && fs::metadata(file).is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// Files that clusters and users name. A program that is looked for along PATH is not among them.
+/// Returns the files that clusters and users name, except programs that are searched for in PATH.
 fn named_files(configuration: Kubeconfig) -> Vec<PathBuf> {
-    let clusters = configuration.clusters.into_iter();
-    let clusters = clusters.filter_map(|one| one.cluster);
-    let mut files: Vec<_> = clusters.map(|one| one.certificate_authority).collect();
+    let mut files: Vec<_> = configuration
+        .clusters
+        .into_iter()
+        .filter_map(|one| one.cluster)
+        .map(|one| one.certificate_authority)
+        .collect();
     let users = configuration.auth_infos.into_iter();
     for user in users.filter_map(|one| one.auth_info) {
         let provider = user.auth_provider;
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
     use crate::cluster::Cluster;
 
-    /// Its user's program says by a file that it has run; nobody listens at the server's address.
+    /// The user's program creates a file when it runs; nothing listens at the server's address.
     #[test]
     fn a_configuration_that_others_could_have_written_starts_nothing() {
         let outer = tempfile::tempdir().unwrap();

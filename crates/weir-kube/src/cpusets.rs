@@ -1,4 +1,4 @@
-//! The CPUs that containers may run on, as a process in them tells: what the kubelet has really given.
+//! CPUs that containers may run on, as a process in them sees them: the CPUs that the kubelet really gave.
 
 use std::time::Duration;
 
@@ -12,22 +12,30 @@ use crate::facts::{ClusterFacts, PodFacts};
 use crate::inner::Inner;
 use crate::workload;
 
-/// Containers that are asked at most.
+/// Maximum number of containers that are queried.
 const MOST: usize = 16;
-/// How long all of them may take.
+/// Time limit for all containers together.
 const WITHIN: Duration = Duration::from_secs(20);
-/// How the kernel calls a process's CPUs (proc_pid_status(5)).
+/// Field of a process's status that lists its CPUs (proc_pid_status(5)).
 const ALLOWED: &str = "Cpus_allowed_list:";
 
-/// Asks the containers that the kubelet's policy `static` gives CPUs of their own. `pods` are those of the facts.
+/// Queries the containers that get CPUs of their own from the kubelet's policy `static`. `pods` are the pods of
+/// `facts`, in the same order.
 pub(crate) async fn read(inner: &Inner, pods: &[v1::Pod], facts: &mut ClusterFacts) {
-    let asked = facts.pods.iter().zip(pods).enumerate();
-    let asked = asked.filter(|(_, (facts, pod))| facts.may_have_own_cpus() && workload::runs(pod));
-    let asked = asked.flat_map(|(place, (facts, _))| {
-        let containers = facts.containers.iter().enumerate();
-        let whole = containers.filter(|(_, one)| one.whole_cpus().is_some());
-        whole.map(move |(container, _)| (place, container))
-    });
+    let asked = facts
+        .pods
+        .iter()
+        .zip(pods)
+        .enumerate()
+        .filter(|(_, (facts, pod))| facts.may_have_own_cpus() && workload::runs(pod))
+        .flat_map(|(place, (facts, _))| {
+            facts
+                .containers
+                .iter()
+                .enumerate()
+                .filter(|(_, one)| one.whole_cpus().is_some())
+                .map(move |(container, _)| (place, container))
+        });
     let asked: Vec<(usize, usize)> = asked.take(MOST).collect();
     let until = tokio::time::Instant::now() + WITHIN;
     for (place, container) in asked {
@@ -37,10 +45,8 @@ pub(crate) async fn read(inner: &Inner, pods: &[v1::Pod], facts: &mut ClusterFac
             Ok(told) => told.map_err(|error| error.to_string().replace('\n', " ")),
             Err(_) => Err(format!("not within {} s", WITHIN.as_secs())),
         };
-        let what = format!(
-            "CPUs of container {} of pod {}",
-            pod.containers[container].name, pod.name
-        );
+        let what =
+            format!("CPUs of container {} of pod {}", pod.containers[container].name, pod.name);
         let cpus = facts.note(what, told);
         facts.pods[place].containers[container].cpus = cpus;
     }

@@ -1,4 +1,4 @@
-//! Why something could not be done in a cluster.
+//! Errors of work in a cluster.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use weir_host::journal::JournalError;
 
 use crate::object_ref::ObjectRef;
 
-/// Why something could not be done in a cluster.
+/// Error of work in a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeError {
-    /// No configuration, or one that cannot be read.
+    /// There is no configuration, or it cannot be read.
     #[error("the configuration of kubectl cannot be used: {0}")]
     NoConfiguration(String),
-    /// No context is named, and none may be guessed.
+    /// No context is named, and the current one must not be guessed.
     #[error("no context of the Kubernetes configuration is named")]
     NoContext {
-        /// Those that there are.
+        /// Existing contexts.
         contexts: Vec<String>,
     },
-    /// There is no such context.
+    /// The named context does not exist.
     #[error("the Kubernetes configuration has no context `{context}`")]
     UnknownContext {
-        /// What was named.
+        /// Context that was named.
         context: String,
-        /// Those that there are.
+        /// Existing contexts.
         contexts: Vec<String>,
     },
     /// The API server does not answer.
@@ -31,7 +31,7 @@ pub enum KubeError {
     Unreachable {
         /// The context.
         context: String,
-        /// What happened.
+        /// Description of the failure.
         what: String,
     },
     /// The API server does not know the user.
@@ -39,21 +39,21 @@ pub enum KubeError {
     Unauthorized {
         /// The context.
         context: String,
-        /// What it said.
+        /// Message of the API server.
         what: String,
     },
-    /// The user may not do what a run needs.
+    /// The user lacks rights that a run needs.
     #[error("in namespace `{namespace}` of context `{context}`, `{user}` may not {}", missing.join(", "))]
     Rights {
         /// The context.
         context: String,
         /// The namespace.
         namespace: String,
-        /// Who asked.
+        /// Name of the user, as the API server knows it.
         user: String,
-        /// Each verb and resource.
+        /// Missing rights, each as verb and resource.
         missing: Vec<String>,
-        /// The objects that grant it, as YAML documents.
+        /// Objects that grant the rights, as YAML documents.
         manifest: String,
     },
     /// The API server refused an object: admission, a policy, a namespace that does not exist.
@@ -61,7 +61,7 @@ pub enum KubeError {
     Refused {
         /// The object.
         what: String,
-        /// What the API server said.
+        /// Message of the API server.
         why: String,
     },
     /// An object that a study names does not exist.
@@ -83,24 +83,24 @@ pub enum KubeError {
     /// Pods do not run.
     #[error("{what}: {why}{}", events.iter().map(|event| format!("\n  {event}")).collect::<String>())]
     Pods {
-        /// Which.
+        /// Pods that do not run.
         what: String,
-        /// What keeps them from it.
+        /// Reason why they do not run.
         why: String,
-        /// What to do about it.
+        /// Advice on what to do.
         hint: Option<&'static str>,
-        /// What the cluster has noted about them, oldest first.
+        /// Events of the cluster about the pods, oldest first.
         events: Vec<String>,
     },
-    /// Something is not over in time.
+    /// A time limit was exceeded.
     #[error("{what}: not within {} s", within.as_secs())]
     Overdue {
-        /// What.
+        /// Description of what took too long.
         what: String,
-        /// How long it was waited for.
+        /// Time limit.
         within: Duration,
     },
-    /// The user did not want to wait.
+    /// The user interrupted the wait.
     #[error("interrupted before all pods ran")]
     Interrupted,
     /// No agent answers in a pod.
@@ -108,7 +108,7 @@ pub enum KubeError {
     Agent {
         /// The pod.
         pod: String,
-        /// What happened.
+        /// Description of the failure.
         why: String,
     },
     /// A node is lost.
@@ -116,29 +116,29 @@ pub enum KubeError {
     Node {
         /// The node.
         node: String,
-        /// What the cluster says of it.
+        /// Message of the cluster about the node.
         why: String,
     },
     /// A request to the API server failed.
     #[error("{doing}: {why}")]
     Request {
-        /// What was asked for.
+        /// Request that failed.
         doing: String,
-        /// What came.
+        /// Reason of the failure.
         why: String,
     },
-    /// What an Ingress serves, and where, is not clear.
+    /// The URL or the address of an Ingress cannot be determined.
     #[error("{what}")]
     Ingress {
         /// The Ingress, and what is not clear.
         what: String,
     },
-    /// Another weir on this host changes objects of the cluster, and lives.
+    /// Another running weir on this host changes objects of the cluster.
     #[error("another weir changes objects of the cluster of context `{context}`{holder}")]
     Held {
         /// The context.
         context: String,
-        /// `: process 7, since ...`, or nothing where that is not known.
+        /// Holder of the journal, as `: process 7, since ...`; empty if unknown.
         holder: String,
     },
     /// An earlier weir was killed before it could put objects back.
@@ -150,7 +150,7 @@ pub enum KubeError {
         context: String,
         /// The namespace that was named.
         namespace: String,
-        /// How many.
+        /// Number of changed objects.
         objects: usize,
     },
     /// Objects could not be put back at the end.
@@ -160,10 +160,10 @@ pub enum KubeError {
         context: String,
         /// The namespace that was named.
         namespace: String,
-        /// How many.
+        /// Number of objects.
         objects: usize,
     },
-    /// The journal of changed objects.
+    /// Error of the journal of changed objects.
     #[error(transparent)]
     Journal(Box<JournalError>),
     /// Somebody else has changed an object that weir changes.
@@ -171,10 +171,10 @@ pub enum KubeError {
     Foreign {
         /// The object.
         object: String,
-        /// What is there.
+        /// Description of the foreign change.
         what: String,
     },
-    /// This host gave no thread or socket.
+    /// This host could not provide a thread or a socket.
     #[error("cannot reach the cluster from this host: {0}")]
     Host(#[from] std::io::Error),
 }
@@ -187,7 +187,7 @@ fn counted(objects: usize) -> String {
 }
 
 impl KubeError {
-    /// Whether what was asked for has to change.
+    /// Returns true if the user's input must change.
     pub fn is_input(&self) -> bool {
         match self {
             KubeError::NoConfiguration(_)
@@ -215,7 +215,7 @@ impl KubeError {
         }
     }
 
-    /// What the user can do about it.
+    /// Returns advice for the user; `None` if there is none.
     pub fn hint(&self) -> Option<String> {
         let first = |contexts: &[String]| {
             let contexts = match contexts {

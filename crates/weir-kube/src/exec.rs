@@ -1,6 +1,7 @@
 //! An agent in a pod, started through the API server's exec stream.
 //!
-//! The stream is pumped to one end of a pair of sockets, whose other end is read and written as any other agent's.
+//! The stream is copied to and from one end of a pair of sockets. The other end is used like the connection to any
+//! other agent.
 
 use std::net::{IpAddr, Shutdown};
 use std::os::unix::net::UnixStream;
@@ -23,23 +24,23 @@ use crate::inner::Inner;
 use crate::objects::{CONTAINER, PROGRAM};
 use crate::pods::{self, Pod};
 
-/// How long the end of the stream may take when nobody has said hello.
+/// Time limit for the stream to end if there was no greeting.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the API server may take to say what has become of a pod.
+/// Time limit for the API server to report what became of a pod.
 const FATE: Duration = Duration::from_secs(3);
-/// Bytes of the agent's standard error that are kept, the last ones.
+/// Number of last bytes of the agent's standard error that are kept.
 const MOST_SAID: usize = 4096;
-/// Bytes of the stream that wait for their reader.
+/// Size of the stream's buffers, bytes.
 const BUFFER: usize = 64 << 10;
 
-/// An agent that has said hello.
+/// An agent that has sent its greeting.
 #[derive(Debug)]
 pub struct Connected {
-    /// What the agent says.
+    /// Output of the agent.
     pub reader: UnixStream,
-    /// What the agent hears. When it is dropped, the agent puts everything back and ends.
+    /// Input of the agent. When it is dropped, the agent puts everything back and ends.
     pub writer: HangUp,
-    /// The exec stream. Behind the other two, so that it is dropped after them.
+    /// The exec stream. Declared after the other two, so that it is dropped after them.
     pub session: Session,
     /// The agent's greeting.
     pub hello: Hello,
@@ -52,36 +53,28 @@ pub struct Session {
     inner: Arc<Inner>,
     pod: String,
     heard: Arc<Mutex<Heard>>,
-    /// Told at the stream's end.
+    /// Receives a message when the stream ends.
     end: Mutex<Receiver<()>>,
     pump: JoinHandle<()>,
 }
 
-/// What came beside the agent's messages.
+/// Output besides the agent's messages.
 #[derive(Default)]
 struct Heard {
     said: Vec<u8>,
-    /// What the API server says of the command's end; nothing where it went well.
+    /// Message of the API server about the end of the command; `None` if the command succeeded.
     status: Option<String>,
 }
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Session")
-            .field("pod", &self.pod)
-            .finish_non_exhaustive()
+        to.debug_struct("Session").field("pod", &self.pod).finish_non_exhaustive()
     }
 }
 
-/// Takes charge of an agent in a pod. `place` is what errors call it.
+/// Returns a client for an agent in a pod. `place` is the agent's name in errors.
 pub fn client(place: &str, connected: Connected) -> Client {
-    let Connected {
-        reader,
-        writer,
-        session,
-        hello,
-        ..
-    } = connected;
+    let Connected { reader, writer, session, hello, .. } = connected;
     Client::over(place, hello, reader, writer, Box::new(session)).distant()
 }
 
@@ -99,11 +92,8 @@ impl Served for Session {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let said = String::from_utf8_lossy(&heard.said).trim().to_owned();
         let all = [Some(said), heard.status.clone(), fate.flatten()];
-        let all: Vec<String> = all
-            .into_iter()
-            .flatten()
-            .filter(|words| !words.is_empty())
-            .collect();
+        let all: Vec<String> =
+            all.into_iter().flatten().filter(|words| !words.is_empty()).collect();
         all.join("\n")
     }
 
@@ -114,7 +104,7 @@ impl Served for Session {
 }
 
 impl Session {
-    /// Waits for the stream's end at most so long, then cuts it. `false`: it had to be cut.
+    /// Waits for the stream to end, and cuts it after the time limit. Returns false if it had to be cut.
     fn await_end(&self, at_most: Duration) -> bool {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let is_cut = end.recv_timeout(at_most) == Err(RecvTimeoutError::Timeout);
@@ -131,7 +121,7 @@ impl Drop for Session {
     }
 }
 
-/// Starts an agent in a pod and hears its greeting.
+/// Starts an agent in a pod and reads its greeting.
 pub(crate) fn agent(
     inner: &Arc<Inner>,
     pod: &Pod,
@@ -139,13 +129,9 @@ pub(crate) fn agent(
     at_most: Duration,
 ) -> Result<Connected, KubeError> {
     let until = Instant::now() + at_most;
-    let process = inner.within(at_most, attach(inner, &pod.name));
-    let process = process.unwrap_or_else(|| {
+    let process = inner.within(at_most, attach(inner, &pod.name)).unwrap_or_else(|| {
         Err(KubeError::Overdue {
-            what: format!(
-                "the API server does not start an agent in pod `{}`",
-                pod.name
-            ),
+            what: format!("the API server does not start an agent in pod `{}`", pod.name),
             within: at_most,
         })
     })?;
@@ -160,10 +146,8 @@ pub(crate) fn agent(
             drop(writer);
             session.await_end(GRACE);
             let words = session.words();
-            let why = match words.is_empty() {
-                true => error.to_string(),
-                false => format!("{error}\n{words}"),
-            };
+            let why =
+                if words.is_empty() { error.to_string() } else { format!("{error}\n{words}") };
             let pod = pod.name.clone();
             return Err(KubeError::Agent { pod, why });
         }
@@ -171,13 +155,7 @@ pub(crate) fn agent(
     reader.set_read_timeout(None)?;
     // A stream that takes nothing for as long as an agent may be silent is cut.
     reader.set_write_timeout(Some(SILENCE))?;
-    Ok(Connected {
-        reader,
-        writer,
-        session,
-        hello,
-        address: pod.address,
-    })
+    Ok(Connected { reader, writer, session, hello, address: pod.address })
 }
 
 async fn attach(inner: &Inner, pod: &str) -> Result<AttachedProcess, KubeError> {
@@ -193,7 +171,7 @@ async fn attach(inner: &Inner, pod: &str) -> Result<AttachedProcess, KubeError> 
     process.map_err(|error| inner.failed(&format!("start an agent in pod `{pod}`"), error))
 }
 
-/// Carries bytes between the stream and one of our sockets until either ends.
+/// Starts to copy bytes between the stream and a socket, until either ends.
 fn pump(
     inner: &Arc<Inner>,
     pod: &Pod,
@@ -220,10 +198,7 @@ fn pump(
 }
 
 fn note(to: &Mutex<Heard>, words: String) {
-    to.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .status
-        .get_or_insert(words);
+    to.lock().unwrap_or_else(PoisonError::into_inner).status.get_or_insert(words);
 }
 
 async fn carry(

@@ -1,4 +1,4 @@
-//! What is read of a namespace's pods and of what they run on, without judgement. Nothing is made or changed.
+//! Facts about a namespace's pods and about what they run on, without judgement. Nothing is created or changed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,27 +22,28 @@ use crate::cpusets;
 use crate::error::KubeError;
 use crate::inner::Inner;
 
-/// How long all of it may take: a kubelet that hangs is asked as well.
+/// Time limit for reading everything, since a kubelet that hangs is queried as well.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// What was read. What could not be is `None` or absent, and [`ClusterFacts::unread`] says why.
+/// Facts that were read. Anything that could not be read is `None` or absent, and [`ClusterFacts::unread`] has the
+/// reason.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClusterFacts {
     /// Context of the configuration.
     pub context: String,
-    /// The namespace whose pods were looked at.
+    /// Namespace of the pods.
     pub namespace: String,
     /// The pods, by name.
     pub pods: Vec<PodFacts>,
-    /// The nodes that they are on, by name.
+    /// Nodes of the pods, by name.
     pub nodes: Vec<NodeFacts>,
     /// Autoscalers of the namespace.
     pub scalers: Vec<Scaler>,
     /// Budgets of the namespace; `None`: not read.
     pub budgets: Option<Vec<Budget>>,
-    /// How kube-proxy is configured, for all nodes.
+    /// Configuration of kube-proxy, for all nodes; `None`: not read.
     pub kube_proxy: Option<KubeProxy>,
-    /// What could not be read, and why.
+    /// Things that could not be read, each with the reason.
     pub unread: Vec<(String, String)>,
 }
 
@@ -51,21 +52,21 @@ pub struct ClusterFacts {
 pub struct PodFacts {
     /// Its name.
     pub name: String,
-    /// Kind and name of the workload that made it, such as `Deployment` and `web`.
+    /// Kind and name of the workload that created the pod, such as `Deployment` and `web`.
     pub workload: Option<(String, String)>,
-    /// The node that it is on.
+    /// Node of the pod.
     pub node: Option<String>,
-    /// `Guaranteed`, `Burstable` or `BestEffort`.
+    /// Quality of service class: `Guaranteed`, `Burstable` or `BestEffort`.
     pub qos: Option<String>,
-    /// Whether it has the node's network.
+    /// True if the pod uses the node's network.
     pub has_host_network: bool,
-    /// Sysctls of its security context.
+    /// Sysctls of the pod's security context.
     pub sysctls: Vec<(String, String)>,
-    /// Why it was refused or ended, as the kubelet says: `SysctlForbidden`, `Evicted`.
+    /// Reason why the pod was refused or ended, as the kubelet reports it: `SysctlForbidden`, `Evicted`.
     pub reason: Option<String>,
-    /// The same in a sentence.
+    /// Message that explains the reason.
     pub message: Option<String>,
-    /// Its containers, without those that end before it starts.
+    /// Containers of the pod, without init containers.
     pub containers: Vec<ContainerFacts>,
 }
 
@@ -74,20 +75,20 @@ pub struct PodFacts {
 pub struct ContainerFacts {
     /// Its name.
     pub name: String,
-    /// CPUs that it asks for.
+    /// CPUs that the container requests.
     pub cpu_request: Option<f64>,
-    /// CPUs' worth of time that it may use.
+    /// Limit of CPU time, in CPUs.
     pub cpu_limit: Option<f64>,
-    /// Memory that it may use, bytes.
+    /// Limit of memory, bytes.
     pub memory_limit: Option<f64>,
-    /// Whether its last end was that it needed more memory.
+    /// True if the container was last terminated for lack of memory.
     pub was_killed_for_memory: bool,
-    /// CPUs that a process in it may run on; `None`: it was not asked, or could not be.
+    /// CPUs that a process in the container may run on; `None`: not queried, or the query failed.
     pub cpus: Option<CpuSet>,
 }
 
 impl PodFacts {
-    /// Whether the kubelet's policy `static` gives some of its containers CPUs of their own.
+    /// Returns true if the kubelet's policy `static` gives some of the containers CPUs of their own.
     pub fn may_have_own_cpus(&self) -> bool {
         let is_guaranteed = self.qos.as_deref() == Some("Guaranteed");
         is_guaranteed && self.containers.iter().any(|one| one.whole_cpus().is_some())
@@ -95,10 +96,9 @@ impl PodFacts {
 }
 
 impl ContainerFacts {
-    /// The CPUs that it asks for, where they are whole ones.
+    /// Returns the requested CPUs if they are a whole number.
     pub fn whole_cpus(&self) -> Option<f64> {
-        let is_whole = |cpus: &f64| *cpus >= 1.0 && cpus.fract() == 0.0;
-        self.cpu_request.filter(is_whole)
+        self.cpu_request.filter(|cpus| *cpus >= 1.0 && cpus.fract() == 0.0)
     }
 }
 
@@ -111,29 +111,29 @@ pub struct NodeFacts {
     pub cpus: Option<f64>,
     /// The kubelet's CPU manager policy: `none` or `static`.
     pub cpu_manager: Option<String>,
-    /// Patterns of the sysctls that its kubelet allows besides the safe ones; `None`: not read.
+    /// Patterns of sysctls that the node's kubelet allows besides the safe ones; `None`: not read.
     pub allowed_sysctls: Option<Vec<String>>,
 }
 
-/// Something that changes how many pods a workload has, or what they ask for.
+/// An autoscaler: it changes the number of a workload's pods, or their requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scaler {
     /// Its name.
     pub name: String,
-    /// Kind and name of what it scales.
+    /// Kind and name of the scaled workload.
     pub target: (String, String),
-    /// What it does.
+    /// Action of the autoscaler.
     pub does: Scaling,
 }
 
-/// What an autoscaler does.
+/// Action of an autoscaler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scaling {
-    /// Changes the number of pods between these (HorizontalPodAutoscaler).
+    /// Changes the number of pods within these bounds (HorizontalPodAutoscaler).
     Replicas {
-        /// The fewest.
+        /// Minimum number of pods.
         least: i32,
-        /// The most.
+        /// Maximum number of pods.
         most: i32,
     },
     /// Changes requests, in this update mode (VerticalPodAutoscaler): `Off`, `Initial`, `Recreate`, `InPlaceOrRecreate` or
@@ -146,26 +146,26 @@ pub enum Scaling {
 pub struct Budget {
     /// Its name.
     pub name: String,
-    /// The pods that it is about.
+    /// Names of the pods that the budget covers.
     pub pods: Vec<String>,
-    /// How many of them may be evicted now.
+    /// Number of those pods that may be evicted now.
     pub allowed: i32,
 }
 
-/// Settings of kube-proxy (KubeProxyConfiguration), with its defaults where it says nothing.
+/// Settings of kube-proxy (KubeProxyConfiguration); defaults where it sets nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeProxy {
     /// `iptables`, `ipvs` or `nftables`.
     pub mode: String,
-    /// Tracked connections of a node for each of its CPUs; 0: it leaves the kernel's setting.
+    /// Maximum of tracked connections for each CPU of a node; 0: the kernel's setting is left alone.
     pub conntrack_for_each_cpu: u64,
-    /// Tracked connections of a node at least.
+    /// Lower bound of a node's maximum of tracked connections.
     pub conntrack_at_least: u64,
 }
 
 impl Cluster {
-    /// Reads the pods of the namespace, all or those with a label, and what is about them. What the user may not read is
-    /// told in [`ClusterFacts::unread`].
+    /// Reads the pods of the namespace, all or those with a label, and the facts about them. Whatever the user may not
+    /// read is listed in [`ClusterFacts::unread`].
     ///
     /// # Errors
     /// The pods cannot be read.
@@ -186,9 +186,7 @@ async fn read(inner: &Inner, label: Option<&NodeLabel>) -> Result<ClusterFacts, 
     });
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &inner.namespace);
     let pods = api.list(&labelled).await;
-    let pods = pods
-        .map_err(|error| inner.failed("list pods", error))?
-        .items;
+    let pods = pods.map_err(|error| inner.failed("list pods", error))?.items;
     let mut facts = ClusterFacts {
         context: inner.context.clone(),
         namespace: inner.namespace.clone(),
@@ -204,14 +202,13 @@ async fn read(inner: &Inner, label: Option<&NodeLabel>) -> Result<ClusterFacts, 
 }
 
 impl ClusterFacts {
-    /// What came of a request; what failed is noted.
+    /// Returns the result of a request; records a failure in `unread` and returns `None`.
     pub(crate) fn note<T>(
         &mut self,
         what: impl Into<String>,
         came: Result<T, impl ToString>,
     ) -> Option<T> {
-        came.map_err(|error| self.unread.push((what.into(), error.to_string())))
-            .ok()
+        came.map_err(|error| self.unread.push((what.into(), error.to_string()))).ok()
     }
 }
 
@@ -222,25 +219,8 @@ fn pod(pod: &v1::Pod) -> PodFacts {
     let sysctls = security.sysctls.into_iter().flatten();
     let states = status.container_statuses.unwrap_or_default();
     let killed = |name: &str| {
-        let last = states
-            .iter()
-            .find(|one| one.name == name)?
-            .last_state
-            .clone();
+        let last = states.iter().find(|one| one.name == name)?.last_state.clone();
         Some(last?.terminated?.reason? == "OOMKilled")
-    };
-    let container = |one: v1::Container| {
-        let resources = one.resources.unwrap_or_default();
-        let of =
-            |all: &Option<BTreeMap<String, Quantity>>, name: &str| amount(all.as_ref()?.get(name)?);
-        ContainerFacts {
-            cpu_request: of(&resources.requests, "cpu"),
-            cpu_limit: of(&resources.limits, "cpu"),
-            memory_limit: of(&resources.limits, "memory"),
-            was_killed_for_memory: killed(&one.name).unwrap_or(false),
-            cpus: None,
-            name: one.name,
-        }
     };
     PodFacts {
         name: pod.name_any(),
@@ -251,16 +231,31 @@ fn pod(pod: &v1::Pod) -> PodFacts {
         sysctls: sysctls.map(|one| (one.name, one.value)).collect(),
         reason: status.reason,
         message: status.message,
-        containers: spec.containers.into_iter().map(container).collect(),
+        containers: spec
+            .containers
+            .into_iter()
+            .map(|one| {
+                let resources = one.resources.unwrap_or_default();
+                let of = |all: &Option<BTreeMap<String, Quantity>>, name: &str| {
+                    amount(all.as_ref()?.get(name)?)
+                };
+                ContainerFacts {
+                    cpu_request: of(&resources.requests, "cpu"),
+                    cpu_limit: of(&resources.limits, "cpu"),
+                    memory_limit: of(&resources.limits, "memory"),
+                    was_killed_for_memory: killed(&one.name).unwrap_or(false),
+                    cpus: None,
+                    name: one.name,
+                }
+            })
+            .collect(),
     }
 }
 
-/// Who made a pod: of a ReplicaSet the Deployment, whose name the ReplicaSet's begins with.
+/// Returns kind and name of the workload that created a pod. For a ReplicaSet this is its Deployment, whose name is a
+/// prefix of the ReplicaSet's.
 fn workload(pod: &v1::Pod) -> Option<(String, String)> {
-    let owner = pod
-        .owner_references()
-        .iter()
-        .find(|one| one.controller == Some(true))?;
+    let owner = pod.owner_references().iter().find(|one| one.controller == Some(true))?;
     let hash = pod.labels().get("pod-template-hash");
     let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash)?.strip_suffix('-'));
     Some(match (owner.kind.as_str(), deployment) {
@@ -269,7 +264,7 @@ fn workload(pod: &v1::Pod) -> Option<(String, String)> {
     })
 }
 
-/// A quantity of Kubernetes as a number: `250m`, `2`, `1Gi`, `1e3`.
+/// Parses a Kubernetes quantity: `250m`, `2`, `1Gi`, `1e3`.
 fn amount(quantity: &Quantity) -> Option<f64> {
     let text = quantity.0.trim();
     if let Ok(number) = text.parse() {
@@ -295,27 +290,24 @@ fn amount(quantity: &Quantity) -> Option<f64> {
 }
 
 async fn nodes(inner: &Inner, facts: &mut ClusterFacts) {
-    let mut names: Vec<String> = facts
-        .pods
-        .iter()
-        .filter_map(|pod| pod.node.clone())
-        .collect();
+    let mut names: Vec<String> = facts.pods.iter().filter_map(|pod| pod.node.clone()).collect();
     names.sort_unstable();
     names.dedup();
     let api: Api<v1::Node> = Api::all(inner.client.clone());
     for name in names {
         let node = api.get(&name).await;
-        let node = facts.note(
-            format!("node {name}"),
-            node.map_err(|error| said(inner, error)),
-        );
+        let node = facts.note(format!("node {name}"), node.map_err(|error| said(inner, error)));
         let capacity = node.and_then(|node| node.status?.capacity);
         let kubelet = get(inner, &format!("/api/v1/nodes/{name}/proxy/configz")).await;
-        let kubelet = facts.note(format!("the kubelet's settings on node {name}"), kubelet);
-        let kubelet = kubelet.map(|document| document["kubeletconfig"].clone());
+        let kubelet = facts
+            .note(format!("the kubelet's settings on node {name}"), kubelet)
+            .map(|document| document["kubeletconfig"].clone());
         let texts = |value: &Value| {
-            let all = value.as_array().into_iter().flatten();
-            all.filter_map(|one| one.as_str().map(str::to_owned))
+            value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|one| one.as_str().map(str::to_owned))
                 .collect()
         };
         facts.nodes.push(NodeFacts {
@@ -323,24 +315,20 @@ async fn nodes(inner: &Inner, facts: &mut ClusterFacts) {
             cpu_manager: kubelet
                 .as_ref()
                 .and_then(|it| it["cpuManagerPolicy"].as_str().map(str::to_owned)),
-            allowed_sysctls: kubelet
-                .as_ref()
-                .map(|it| texts(&it["allowedUnsafeSysctls"])),
+            allowed_sysctls: kubelet.as_ref().map(|it| texts(&it["allowedUnsafeSysctls"])),
             name,
         });
     }
 }
 
-/// A document that is no object of an API.
+/// Fetches a document that is not an API object.
 async fn get(inner: &Inner, path: &str) -> Result<Value, String> {
-    let request = Request::get(path)
-        .body(Vec::new())
-        .map_err(|error| error.to_string())?;
+    let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
     let answer = inner.client.request(request).await;
     answer.map_err(|error| said(inner, error))
 }
 
-/// An error, where what was asked for is said beside it.
+/// Describes an error without the request, which the caller names.
 fn said(inner: &Inner, error: kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message,
@@ -351,10 +339,7 @@ fn said(inner: &Inner, error: kube::Error) -> String {
 async fn scalers(inner: &Inner, facts: &mut ClusterFacts) {
     let api: Api<HorizontalPodAutoscaler> = Api::namespaced(inner.client.clone(), &inner.namespace);
     let list = api.list(&ListParams::default()).await;
-    let list = facts.note(
-        "HorizontalPodAutoscalers",
-        list.map_err(|error| said(inner, error)),
-    );
+    let list = facts.note("HorizontalPodAutoscalers", list.map_err(|error| said(inner, error)));
     let horizontal = list.into_iter().flatten().filter_map(|one| {
         let name = one.name_any();
         let spec = one.spec?;
@@ -369,11 +354,8 @@ async fn scalers(inner: &Inner, facts: &mut ClusterFacts) {
     });
     facts.scalers.extend(horizontal);
     let kind = GroupVersionKind::gvk("autoscaling.k8s.io", "v1", "VerticalPodAutoscaler");
-    let api: Api<DynamicObject> = Api::namespaced_with(
-        inner.client.clone(),
-        &inner.namespace,
-        &ApiResource::from_gvk(&kind),
-    );
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(inner.client.clone(), &inner.namespace, &ApiResource::from_gvk(&kind));
     let list = match api.list(&ListParams::default()).await {
         // A cluster without such objects.
         Err(kube::Error::Api(status)) if status.code == 404 => return,
@@ -389,10 +371,7 @@ async fn scalers(inner: &Inner, facts: &mut ClusterFacts) {
         Scaler {
             name: one.name_any(),
             target: (text("/spec/targetRef/kind"), text("/spec/targetRef/name")),
-            does: Scaling::Requests(match mode.is_empty() {
-                true => "Auto".to_owned(),
-                false => mode,
-            }),
+            does: Scaling::Requests(if mode.is_empty() { "Auto".to_owned() } else { mode }),
         }
     });
     facts.scalers.extend(vertical);
@@ -409,38 +388,40 @@ async fn budgets(inner: &Inner, pods: &[v1::Pod], facts: &mut ClusterFacts) {
         let Ok(selector) = Selector::try_from(selector) else {
             return Vec::new();
         };
-        let covered = pods.iter().filter(|pod| selector.matches(pod.labels()));
-        covered.map(ResourceExt::name_any).collect()
+        pods.iter()
+            .filter(|pod| selector.matches(pod.labels()))
+            .map(ResourceExt::name_any)
+            .collect()
     };
-    let budget = |one: PodDisruptionBudget| Budget {
-        name: one.name_any(),
-        pods: one
-            .spec
-            .and_then(|spec| spec.selector)
-            .map_or_else(Vec::new, about),
-        allowed: one.status.map_or(0, |status| status.disruptions_allowed),
-    };
-    facts.budgets = Some(list.into_iter().map(budget).collect());
+    facts.budgets = Some(
+        list.into_iter()
+            .map(|one| Budget {
+                name: one.name_any(),
+                pods: one.spec.and_then(|spec| spec.selector).map_or_else(Vec::new, about),
+                allowed: one.status.map_or(0, |status| status.disruptions_allowed),
+            })
+            .collect(),
+    );
 }
 
-/// As kubeadm and many others keep it: a ConfigMap.
+/// Reads the settings of kube-proxy from a ConfigMap, as kubeadm and many others store them.
 async fn kube_proxy(inner: &Inner, facts: &mut ClusterFacts) {
     let api: Api<v1::ConfigMap> = Api::namespaced(inner.client.clone(), "kube-system");
     let map = api.get("kube-proxy").await;
     let map = map.map_err(|error| said(inner, error));
     let read = map.and_then(|map| {
-        let text = map.data.unwrap_or_default().remove("config.conf");
-        let text = text.ok_or_else(|| "the ConfigMap has no config.conf".to_owned())?;
+        let text = map
+            .data
+            .unwrap_or_default()
+            .remove("config.conf")
+            .ok_or_else(|| "the ConfigMap has no config.conf".to_owned())?;
         settings(&text)
     });
-    facts.kube_proxy = facts.note(
-        "kube-proxy's settings, ConfigMap kube-system/kube-proxy",
-        read,
-    );
+    facts.kube_proxy = facts.note("kube-proxy's settings, ConfigMap kube-system/kube-proxy", read);
 }
 
-/// Defaults are those of `SetDefaults_KubeProxyConfiguration` in Kubernetes' pkg/proxy/apis/config/v1alpha1/defaults.go;
-/// no mode is iptables.
+/// Parses the settings of kube-proxy. Defaults are those of `SetDefaults_KubeProxyConfiguration` in Kubernetes'
+/// pkg/proxy/apis/config/v1alpha1/defaults.go; no mode means iptables.
 fn settings(text: &str) -> Result<KubeProxy, String> {
     let read: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
     let number = |at: &str, default| read.pointer(at).and_then(Value::as_u64).unwrap_or(default);
@@ -471,11 +452,7 @@ mod tests {
         }
         let read = settings("mode: \"\"\nconntrack: {maxPerCore: null, min: 0}").unwrap();
         assert_eq!(
-            (
-                read.mode.as_str(),
-                read.conntrack_for_each_cpu,
-                read.conntrack_at_least
-            ),
+            (read.mode.as_str(), read.conntrack_for_each_cpu, read.conntrack_at_least),
             ("iptables", 32768, 0)
         );
         assert!(settings("[").is_err());

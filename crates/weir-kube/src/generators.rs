@@ -1,4 +1,4 @@
-//! The generators of a run: one Job, and the pods that it has.
+//! The generators of a run: one Job and its pods.
 
 use std::fs::File;
 use std::io::Read;
@@ -20,12 +20,12 @@ use crate::objects::{self, Place};
 use crate::pods::{self, Pod};
 use crate::trouble;
 
-/// How often is looked whether all pods run.
+/// Interval at which the pods are polled.
 const LOOK: Duration = Duration::from_millis(300);
-/// How long to remove them may take when they are of no use any more.
+/// Time limit for their removal at the end.
 const REMOVAL: Duration = Duration::from_secs(5);
-/// How long after an origin server listens it is not asked yet: Services and Ingress controllers learn of it later than
-/// the cluster says so (up to 3.4 s were seen).
+/// Wait after an origin server listens, before it gets requests: Services and Ingress controllers learn of it later
+/// than the cluster reports it (up to 3.4 s were observed).
 const KNOWN: Duration = Duration::from_secs(5);
 
 /// The generators of a run. They are removed when this is dropped.
@@ -37,9 +37,7 @@ pub struct Generators {
 
 impl std::fmt::Debug for Generators {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Generators")
-            .field("run", &self.run)
-            .finish_non_exhaustive()
+        to.debug_struct("Generators").field("run", &self.run).finish_non_exhaustive()
     }
 }
 
@@ -50,11 +48,8 @@ impl Generators {
         interrupted: &AtomicBool,
     ) -> Result<Generators, KubeError> {
         // Removes what is made, whatever comes.
-        let mut generators = Generators {
-            inner: Arc::clone(inner),
-            run: name()?,
-            pods: Vec::new(),
-        };
+        let mut generators =
+            Generators { inner: Arc::clone(inner), run: name()?, pods: Vec::new() };
         with_pods(|all| all.push(named(inner)));
         inner.run("create a Job", create(inner, wanted, &generators.run))?;
         let ready = ready(inner, wanted, &generators.run, interrupted);
@@ -64,17 +59,18 @@ impl Generators {
         Ok(generators)
     }
 
-    /// The Job's name, which all its pods have as a label.
+    /// Returns the Job's name, which all its pods have as a label.
     pub fn run(&self) -> &str {
         &self.run
     }
 
-    /// Its pods, by their index.
+    /// Returns the pods by index.
     pub fn pods(&self) -> &[Pod] {
         &self.pods
     }
 
-    /// Starts an agent in a pod. `version` is what the greeting says, `at_most` the time for everything together.
+    /// Starts an agent in a pod. `version` is this weir's version for the greeting, and `at_most` the time limit for
+    /// everything together.
     ///
     /// # Errors
     /// See [`KubeError::Agent`].
@@ -104,12 +100,10 @@ impl Drop for Generators {
     }
 }
 
-/// The namespaces in which this process has pods, each as `--on` names it. Waits for nobody: where somebody is about to
-/// change them, it says none.
+/// Returns the namespaces in which this process has pods, in the form that `--on` takes. Never blocks: returns nothing
+/// if the list is being changed.
 pub fn pods_of_this_process() -> Vec<String> {
-    WITH_PODS
-        .try_lock()
-        .map_or_else(|_| Vec::new(), |all| all.clone())
+    WITH_PODS.try_lock().map_or_else(|_| Vec::new(), |all| all.clone())
 }
 
 static WITH_PODS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -122,19 +116,16 @@ fn named(inner: &Inner) -> String {
     format!("kubernetes:{}/{}", inner.context, inner.namespace)
 }
 
-/// A name that no other run has.
+/// Creates a random name for a run.
 pub(crate) fn name() -> Result<String, KubeError> {
     let mut random = [0; 4];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
     Ok(format!("weir-{:08x}", u32::from_ne_bytes(random)))
 }
 
-/// Makes the Job, and the origin server's pod where one is wanted.
+/// Creates the Job and, if one is wanted, the origin server's pod.
 async fn create(inner: &Inner, wanted: &Wanted, run: &str) -> Result<(), KubeError> {
-    let place = Place {
-        namespace: &inner.namespace,
-        run,
-    };
+    let place = Place { namespace: &inner.namespace, run };
     let job = objects::job(wanted, place);
     let uid = make::<Job>(inner, place.namespace, job, "the Job of the generators").await?;
     if let Some(origin) = objects::origin(wanted, place, Some(&uid)) {
@@ -144,7 +135,8 @@ async fn create(inner: &Inner, wanted: &Wanted, run: &str) -> Result<(), KubeErr
     Ok(())
 }
 
-/// Makes an object, just as it is rendered: what a type did not know would be lost without a word. Gives its identity.
+/// Creates an object exactly as rendered, since a typed object would silently lose fields that its type does not know.
+/// Returns the object's uid.
 pub(crate) async fn make<K>(
     inner: &Inner,
     namespace: &str,
@@ -154,10 +146,7 @@ pub(crate) async fn make<K>(
 where
     K: Resource<DynamicType = ()>,
 {
-    let refused = |why: String| KubeError::Refused {
-        what: what.to_owned(),
-        why,
-    };
+    let refused = |why: String| KubeError::Refused { what: what.to_owned(), why };
     let object: DynamicObject =
         serde_json::from_value(object).map_err(|error| refused(error.to_string()))?;
     let resource = ApiResource::erase::<K>(&());
@@ -199,9 +188,7 @@ async fn ready(
             return Ok(pods::sorted(running));
         }
         let is_over = Instant::now() > until;
-        let troubles = found
-            .iter()
-            .filter_map(|pod| Some((pod, trouble::of_pod(pod)?)));
+        let troubles = found.iter().filter_map(|pod| Some((pod, trouble::of_pod(pod)?)));
         // What is final explains the rest.
         let worst = troubles.max_by_key(|(_, trouble)| trouble.is_final);
         if let Some((pod, trouble)) = worst

@@ -1,4 +1,4 @@
-//! Whether nodes are there, by what the cluster says of them.
+//! Health of nodes, as the cluster reports it.
 
 use std::time::Duration;
 
@@ -8,16 +8,15 @@ use kube::Api;
 use crate::error::KubeError;
 use crate::inner::Inner;
 
-/// How long the cluster may take to say how a node is.
+/// Time limit for the cluster to report the state of a node.
 pub(crate) const ANSWER: Duration = Duration::from_secs(5);
 
-/// What the cluster says of a node that it does not hear of, or that says it is not well; `None`: it is there, or may not be
-/// asked about.
+/// Returns the cluster's message about a node that is gone or not ready; `None`: the node is fine, or may not be read.
 pub(crate) fn lost(inner: &Inner, node: &str) -> Option<String> {
     inner.within(ANSWER, of(inner, node))?.unwrap_or(None)
 }
 
-/// The same within what is asynchronous; an error where nodes may not be read.
+/// Asynchronous version of [`lost`]; fails if nodes may not be read.
 pub(crate) async fn of(inner: &Inner, node: &str) -> Result<Option<String>, kube::Error> {
     let api: Api<v1::Node> = Api::all(inner.client.clone());
     Ok(match api.get_opt(node).await? {
@@ -26,7 +25,7 @@ pub(crate) async fn of(inner: &Inner, node: &str) -> Result<Option<String>, kube
     })
 }
 
-/// What keeps a node from being ready.
+/// Returns the reason why a node is not ready; `None` if it is ready.
 fn not_ready(node: &v1::Node) -> Option<String> {
     let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
     let ready = conditions.find(|one| one.type_ == "Ready")?;
@@ -37,15 +36,12 @@ fn not_ready(node: &v1::Node) -> Option<String> {
     })
 }
 
-/// An error that came of asking something on a node: where the node is lost, it is that.
+/// Replaces an error of an operation on a node by [`KubeError::Node`] if the node is lost.
 pub(crate) fn explained(inner: &Inner, node: &str, error: KubeError) -> KubeError {
     match error {
         KubeError::Overdue { .. } | KubeError::Unreachable { .. } | KubeError::Request { .. } => {
             match lost(inner, node) {
-                Some(why) => KubeError::Node {
-                    node: node.to_owned(),
-                    why,
-                },
+                Some(why) => KubeError::Node { node: node.to_owned(), why },
                 None => error,
             }
         }
@@ -76,10 +72,7 @@ mod tests {
                 ready("Unknown"),
                 Some("it is not ready: NodeStatusUnknown: Kubelet stopped posting node status."),
             ),
-            (
-                json!([{"type": "Ready", "status": "False"}]),
-                Some("it is not ready: "),
-            ),
+            (json!([{"type": "Ready", "status": "False"}]), Some("it is not ready: ")),
         ] {
             let found = not_ready(&node(conditions.clone()));
             assert_eq!(found.as_deref(), expected, "{conditions}");

@@ -1,8 +1,8 @@
-//! weir's image: its static program on nothing, as an OCI archive.
+//! weir's image: its static program and nothing else, as an OCI archive.
 //!
 //! The archive is a tar file with the layout of the OCI image specification (image-layout.md): one layer, its
-//! configuration, a manifest, an index. The same program gives the same bytes on every machine. containerd, Podman,
-//! skopeo and Docker (from version 25 on) take it as it is.
+//! configuration, a manifest, an index. The same program yields the same bytes on every machine. containerd, Podman,
+//! skopeo and Docker (from version 25 on) accept it as it is.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -12,36 +12,31 @@ use crate::objects::{PROGRAM, USER};
 /// A file of the image.
 #[derive(Debug, Clone)]
 pub struct ImageFile {
-    /// Its path, without a slash before it.
+    /// Path, without a leading slash.
     pub path: String,
-    /// What it holds; `None`: it is a folder.
+    /// Content; `None`: a folder.
     pub content: Option<Vec<u8>>,
-    /// Its permissions.
+    /// Permission bits.
     pub mode: u32,
 }
 
-/// Why a program cannot be the image's.
+/// Reason why a program cannot be put into an image.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ImageError {
-    /// It is no program, or one of a machine that weir does not know.
+    /// The file is not a program, or one for a machine that weir does not know.
     #[error("it is not an ELF program for x86_64 or aarch64")]
     NotElf,
-    /// It needs libraries.
+    /// The program needs shared libraries.
     #[error("it needs libraries, and the image has none")]
     Dynamic,
 }
 
-/// The machine that a program is for, as image configurations call it, and whether it loads libraries (ELF-64, System
-/// V ABI chapter 4 and 5).
+/// Returns the machine that a program is for, as image configurations name it, and true if it loads shared libraries;
+/// `None` if it is not a known ELF program (ELF-64, System V ABI chapter 4 and 5).
 fn looked_at(program: &[u8]) -> Option<(&'static str, bool)> {
     let number = |at: usize, length: usize| {
         let bytes = program.get(at..at.checked_add(length)?)?;
-        Some(
-            bytes
-                .iter()
-                .rev()
-                .fold(0u64, |all, byte| all << 8 | u64::from(*byte)),
-        )
+        Some(bytes.iter().rev().fold(0u64, |all, byte| all << 8 | u64::from(*byte)))
     };
     // Of 64 bits, and the least significant byte first.
     program.starts_with(b"\x7fELF\x02\x01").then_some(())?;
@@ -59,10 +54,10 @@ fn looked_at(program: &[u8]) -> Option<(&'static str, bool)> {
     Some((machine, kinds.any(|kind| kind == Some(INTERPRETER))))
 }
 
-/// Writes the image of a static program.
+/// Builds the image of a static program.
 ///
 /// # Errors
-/// The program is none, or needs libraries.
+/// The file is not a program, or needs shared libraries.
 pub fn of_program(name: &str, program: Vec<u8>) -> Result<Vec<u8>, ImageError> {
     match looked_at(&program) {
         None => Err(ImageError::NotElf),
@@ -71,17 +66,13 @@ pub fn of_program(name: &str, program: Vec<u8>) -> Result<Vec<u8>, ImageError> {
     }
 }
 
-/// Writes the image of a program with more files beside it, such as the libraries of one that is not static.
+/// Builds the image of a program with additional files, such as the libraries of a program that is not static.
 ///
 /// # Errors
-/// The program is none.
+/// The file is not a program.
 pub fn with(name: &str, program: Vec<u8>, more: Vec<ImageFile>) -> Result<Vec<u8>, ImageError> {
     let (machine, _) = looked_at(&program).ok_or(ImageError::NotElf)?;
-    let folder = |path: &str, mode| ImageFile {
-        path: path.to_owned(),
-        content: None,
-        mode,
-    };
+    let folder = |path: &str, mode| ImageFile { path: path.to_owned(), content: None, mode };
     let mut files = vec![folder("tmp", 0o1777)];
     files.push(ImageFile {
         path: PROGRAM.trim_start_matches('/').to_owned(),
@@ -153,14 +144,15 @@ fn archive(name: &str, layer: Vec<u8>, configuration: &Value) -> Vec<u8> {
     tar(&files)
 }
 
-/// A digest as descriptors have it.
+/// Returns the digest of some content in the form of descriptors.
 fn digest(content: &[u8]) -> String {
     let hash = Sha256::digest(content);
     let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{digits}")
 }
 
-/// A tar file (ustar, POSIX.1-1988): everything is root's and of 1970, so the same files give the same bytes.
+/// Builds a tar file (ustar, POSIX.1-1988). All files belong to root and are dated 1970, so the same files yield the
+/// same bytes.
 fn tar(files: &[ImageFile]) -> Vec<u8> {
     let mut archive = Vec::new();
     for file in files {
@@ -209,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// The files of a tar file; headers are checked as far as a reader does.
+    /// Reads the files of a tar file; headers are checked as far as a usual reader does.
     fn read(mut archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         while archive[0] != 0 {
@@ -231,17 +223,11 @@ mod tests {
         files
     }
 
-    /// The head of a program for x86_64 with one program header of a kind.
+    /// Builds the head of a program for x86_64 with one program header of a kind.
     fn program(kind: u8) -> Vec<u8> {
         let mut program = vec![0; 64 + 56];
         program[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        (
-            program[18],
-            program[32],
-            program[54],
-            program[56],
-            program[64],
-        ) = (0x3e, 64, 56, 1, kind);
+        (program[18], program[32], program[54], program[56], program[64]) = (0x3e, 64, 56, 1, kind);
         program
     }
 
@@ -267,30 +253,19 @@ mod tests {
         let manifest = json(&blob(&index["manifests"][0]));
         let configuration = json(&blob(&manifest["config"]));
         let layer = blob(&manifest["layers"][0]);
-        assert_eq!(
-            configuration["rootfs"]["diff_ids"][0],
-            super::digest(&layer)
-        );
+        assert_eq!(configuration["rootfs"]["diff_ids"][0], super::digest(&layer));
         assert_eq!(configuration["architecture"], "amd64");
         assert_eq!(configuration["config"]["Cmd"], json!(["wait"]));
         let inside = read(&layer);
         assert_eq!(inside["weir"], program(1));
-        assert_eq!(
-            inside.keys().collect::<Vec<_>>(),
-            ["tmp/", "weir"],
-            "nothing else"
-        );
+        assert_eq!(inside.keys().collect::<Vec<_>>(), ["tmp/", "weir"], "nothing else");
     }
 
     #[test]
     fn a_program_that_needs_libraries_is_refused() {
         let refused = |program| of_program("x", program).unwrap_err();
         assert_eq!(refused(program(3)), ImageError::Dynamic);
-        for other in [
-            b"#!/bin/sh\n".to_vec(),
-            Vec::new(),
-            program(1)[..40].to_vec(),
-        ] {
+        for other in [b"#!/bin/sh\n".to_vec(), Vec::new(), program(1)[..40].to_vec()] {
             assert_eq!(refused(other), ImageError::NotElf);
         }
     }

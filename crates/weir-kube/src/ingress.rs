@@ -1,4 +1,4 @@
-//! An Ingress as the URL that it serves: its host and path, its address, and the pods behind that.
+//! An Ingress as the URL that it serves: its host and path, its address, and the pods behind the address.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::rights;
 
-/// Names the class where the specification does not: older than `ingressClassName`.
+/// Annotation that names the class if the specification does not; older than `ingressClassName`.
 const CLASS: &str = "kubernetes.io/ingress.class";
-/// Says of a class that it is that of an Ingress which names none.
+/// Annotation of the class that applies to an Ingress which names none.
 const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
-/// What a class and the Service of its controller have in common: they come from one chart or manifest.
+/// Labels that a class shares with the Service of its controller if both come from one chart or manifest.
 const COMMON: [&str; 2] = ["app.kubernetes.io/name", "app.kubernetes.io/instance"];
 
-/// What an Ingress serves.
+/// URL that an Ingress serves, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
-    /// Host and path of its first rule.
+    /// URL, from host and path of the first rule.
     pub url: String,
-    /// The address that is asked for it, with its port.
+    /// Address that serves the URL, with its port.
     pub to: String,
-    /// The pods of its controller's proxy, where they were found.
+    /// Pods of the controller's proxy; `None` if they were not found.
     pub pods: Option<ProxyPods>,
-    /// How each was found, for the user.
+    /// Explanation for the user how each of these was found.
     pub said: Vec<String>,
 }
 
-/// What its specification says.
+/// First rule of an Ingress.
 #[derive(Debug, PartialEq, Eq)]
 struct Rule {
-    /// `None`: any.
+    /// Host; `None`: any.
     host: Option<String>,
     path: String,
     is_secure: bool,
@@ -44,18 +44,17 @@ struct Rule {
 
 impl Rule {
     fn port(&self) -> u16 {
-        match self.is_secure {
-            true => 443,
-            false => 80,
-        }
+        if self.is_secure { 443 } else { 80 }
     }
 }
 
 impl Cluster {
-    /// What the Ingress of a name serves, in this namespace or in another one.
+    /// Determines the URL that an Ingress serves, and its address and pods. `namespace` is `None` for the cluster's
+    /// own.
     ///
     /// # Errors
-    /// There is none, its first rule is no URL, or nobody knows its address: what is missing is said, and what to do.
+    /// The Ingress does not exist, its first rule is not a URL, or its address is unknown. The error says what is
+    /// missing, and what to do.
     pub fn ingress(&self, namespace: Option<&str>, name: &str) -> Result<Served, KubeError> {
         let inner = &self.inner;
         let namespace = namespace.unwrap_or(&inner.namespace);
@@ -105,19 +104,19 @@ impl Cluster {
     }
 }
 
-/// What was found of the controller of an Ingress.
+/// The controller of an Ingress, as far as it was found.
 struct Found<'f> {
-    /// The Ingress.
+    /// Name of the Ingress, with its namespace.
     place: &'f str,
     service: Option<&'f v1::Service>,
-    /// How the Service was found, or why it was not.
+    /// Explanation how the Service was found, or why it was not.
     how: &'f str,
-    /// Why Services could not be listed; `None`: they were.
+    /// Reason why Services could not be listed; `None`: they were.
     unlisted: Option<String>,
 }
 
 impl Found<'_> {
-    /// The address that is asked, and where it is from.
+    /// Returns the address to send requests to, and its origin in words.
     fn address(&self, of_status: Option<String>) -> Result<(String, String), KubeError> {
         let (place, how) = (self.place, self.how);
         match (of_status, self.service) {
@@ -136,7 +135,7 @@ impl Found<'_> {
         }
     }
 
-    /// Which pods are the proxy's, or why that is not known.
+    /// Describes the proxy's pods, or the reason why they are unknown.
     fn said_of(&self, pods: Option<&ProxyPods>, at: &str) -> String {
         let why = match (pods, self.service, &self.unlisted) {
             (Some(pods), Some(service), _) => return format!("pods {pods} ({})", named(service)),
@@ -148,28 +147,23 @@ impl Found<'_> {
     }
 }
 
-/// A Service, in words.
+/// Describes a Service by namespace and name.
 fn named(service: &v1::Service) -> String {
     let namespace = service.namespace().unwrap_or_default();
     format!("Service {namespace}/{}", service.name_any())
 }
 
-/// An address as URLs have it.
+/// Formats an address for use in a URL.
 fn bracketed(address: &str) -> String {
-    match address.contains(':') {
-        true => format!("[{address}]"),
-        false => address.to_owned(),
-    }
+    if address.contains(':') { format!("[{address}]") } else { address.to_owned() }
 }
 
-/// An Ingress of which nobody knows what to ask.
+/// Creates the error for an Ingress whose URL or address is unknown.
 fn unclear(place: &str, why: String) -> KubeError {
-    KubeError::Ingress {
-        what: format!("{place} {why}"),
-    }
+    KubeError::Ingress { what: format!("{place} {why}") }
 }
 
-/// The first rule, as far as it is one URL.
+/// Reads the first rule; fails if it is not a single URL.
 fn rule(ingress: &Ingress) -> Result<Rule, String> {
     let spec = ingress.spec.clone().unwrap_or_default();
     let first = spec.rules.clone().unwrap_or_default().into_iter().next();
@@ -185,49 +179,40 @@ fn rule(ingress: &Ingress) -> Result<Rule, String> {
     };
     let host = first.host.filter(|host| !host.is_empty());
     if let Some(host) = host.as_ref().filter(|host| host.contains('*')) {
-        return Err(format!(
-            "has the pattern {host} as the host of its first rule"
-        ));
+        return Err(format!("has the pattern {host} as the host of its first rule"));
     }
     let paths = first.http.map(|http| http.paths).unwrap_or_default();
     let path = paths.into_iter().next().and_then(|one| one.path);
-    let path = path.filter(|path| !path.is_empty());
-    let path = path.unwrap_or_else(|| "/".to_owned());
+    let path = path.filter(|path| !path.is_empty()).unwrap_or_else(|| "/".to_owned());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~%!$&'+,;=:@".contains(c);
     if !path.starts_with('/') || !path.chars().all(is_plain) {
-        return Err(format!(
-            "has the pattern {path} as the path of its first rule"
-        ));
+        return Err(format!("has the pattern {path} as the path of its first rule"));
     }
     let covers = |hosts: &Option<Vec<String>>| {
         let hosts = hosts.as_deref().unwrap_or_default();
         hosts.is_empty()
-            || host
-                .as_ref()
-                .is_some_and(|host| hosts.iter().any(|one| is_for(one, host)))
+            || host.as_ref().is_some_and(|host| hosts.iter().any(|one| is_for(one, host)))
     };
     let is_secure = spec.tls.iter().flatten().any(|tls| covers(&tls.hosts));
-    Ok(Rule {
-        host,
-        path,
-        is_secure,
-    })
+    Ok(Rule { host, path, is_secure })
 }
 
-/// Whether a name of a certificate, perhaps with a star for its first label, is for a host.
+/// Returns true if a name of a certificate matches a host; its first label may be a star.
 fn is_for(name: &str, host: &str) -> bool {
-    let behind = |star: &str| host.split_once('.').is_some_and(|(_, rest)| rest == star);
-    name == host || name.strip_prefix("*.").is_some_and(behind)
+    name == host
+        || name
+            .strip_prefix("*.")
+            .is_some_and(|star| host.split_once('.').is_some_and(|(_, rest)| rest == star))
 }
 
-/// What its controller has written into its status.
+/// Returns the address that the controller has written to the Ingress's status.
 fn address(ingress: &Ingress) -> Option<String> {
     let status = ingress.status.as_ref()?.load_balancer.as_ref()?;
     let first = status.ingress.as_ref()?.first()?;
     first.ip.clone().or_else(|| first.hostname.clone())
 }
 
-/// Services of all namespaces.
+/// Lists the Services of all namespaces.
 fn services(inner: &Inner) -> Result<Vec<v1::Service>, KubeError> {
     let api: Api<v1::Service> = Api::all(inner.client.clone());
     let doing = "list services of all namespaces";
@@ -238,7 +223,7 @@ fn services(inner: &Inner) -> Result<Vec<v1::Service>, KubeError> {
     Ok(list?.items)
 }
 
-/// Whether a Service is reached at an address.
+/// Returns true if a Service is reached at an address.
 fn has_address(service: &v1::Service, address: &str) -> bool {
     let spec = service.spec.clone().unwrap_or_default();
     let balanced = service.status.as_ref().and_then(|status| {
@@ -258,7 +243,8 @@ fn cluster_ip(service: &v1::Service) -> Option<String> {
     ip.filter(|ip| ip != "None" && !ip.is_empty())
 }
 
-/// The Service of the controller of an Ingress's class; in words, how it was found, or why it was not.
+/// Finds the Service of the controller of an Ingress's class. Also returns, in words, how it was found or why it was
+/// not.
 fn of_class<'s>(
     inner: &Inner,
     ingress: &Ingress,
@@ -272,14 +258,12 @@ fn of_class<'s>(
         list.map_err(|error| inner.failed(doing, error))
     })?;
     let spec = ingress.spec.as_ref();
-    let named = spec.and_then(|spec| spec.ingress_class_name.as_ref());
-    let named = named.or_else(|| ingress.annotations().get(CLASS));
+    let named = spec
+        .and_then(|spec| spec.ingress_class_name.as_ref())
+        .or_else(|| ingress.annotations().get(CLASS));
     let is_own = |class: &&IngressClass| match named {
         Some(name) => class.name_any() == *name,
-        None => class
-            .annotations()
-            .get(DEFAULT_CLASS)
-            .is_some_and(|is| is == "true"),
+        None => class.annotations().get(DEFAULT_CLASS).is_some_and(|is| is == "true"),
     };
     let Some(class) = classes.items.iter().find(is_own) else {
         let words = match named {
@@ -304,32 +288,24 @@ fn of_class<'s>(
     Ok((found, how))
 }
 
-/// Whether two objects come from one chart or manifest.
+/// Returns true if two objects come from one chart or manifest.
 fn is_of(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> bool {
     other.contains_key(COMMON[0]) && COMMON.iter().all(|key| one.get(*key) == other.get(*key))
 }
 
-/// Whether a Service has both an address and the port, and is for clients: a webhook of the controller's has port 443 as well,
-/// but no port for clear text.
+/// Returns true if a Service has an address and the port, and is meant for clients. A webhook of the controller also
+/// has port 443, but no port for clear text.
 fn serves(service: &v1::Service, port: u16) -> bool {
     let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_ref());
-    let has = |port: u16| {
-        ports
-            .into_iter()
-            .flatten()
-            .any(|one| one.port == i32::from(port))
-    };
+    let has = |port: u16| ports.into_iter().flatten().any(|one| one.port == i32::from(port));
     cluster_ip(service).is_some() && has(port) && has(80)
 }
 
-/// The pods of a Service.
+/// Returns the selector of a Service's pods; `None` if the Service selects none.
 fn pods_of(service: &v1::Service) -> Option<ProxyPods> {
     let selector = service.spec.as_ref()?.selector.clone()?;
     (!selector.is_empty()).then_some(())?;
-    Some(ProxyPods {
-        namespace: service.namespace()?,
-        labels: selector.into_iter().collect(),
-    })
+    Some(ProxyPods { namespace: service.namespace()?, labels: selector.into_iter().collect() })
 }
 
 #[cfg(test)]
@@ -346,17 +322,10 @@ mod tests {
     fn the_first_rule_is_a_url_or_is_refused() {
         let rules = |host: &str, path: &str| json!([{"host": host, "http": {"paths": [{"path": path, "pathType": "Prefix", "backend": {}}]}}]);
         let own = |host: Option<&str>, path: &str, is_secure| {
-            Ok(Rule {
-                host: host.map(str::to_owned),
-                path: path.to_owned(),
-                is_secure,
-            })
+            Ok(Rule { host: host.map(str::to_owned), path: path.to_owned(), is_secure })
         };
         for (spec, expected) in [
-            (
-                json!({"rules": rules("a.b", "/tea")}),
-                own(Some("a.b"), "/tea", false),
-            ),
+            (json!({"rules": rules("a.b", "/tea")}), own(Some("a.b"), "/tea", false)),
             (
                 json!({"rules": rules("a.b", "/"), "tls": [{"hosts": ["x.y", "*.b"]}]}),
                 own(Some("a.b"), "/", true),
@@ -365,18 +334,12 @@ mod tests {
                 json!({"rules": rules("a.b.c", "/"), "tls": [{"hosts": ["*.c", "b.c"]}]}),
                 own(Some("a.b.c"), "/", false),
             ),
-            (
-                json!({"rules": rules("a.b", ""), "tls": [{}]}),
-                own(Some("a.b"), "/", true),
-            ),
+            (json!({"rules": rules("a.b", ""), "tls": [{}]}), own(Some("a.b"), "/", true)),
             (json!({"rules": [{}]}), own(None, "/", false)),
             (json!({"defaultBackend": {}}), own(None, "/", false)),
             (json!({}), Err("has no rule")),
             (json!({"rules": rules("*.b", "/")}), Err("*.b as the host")),
-            (
-                json!({"rules": rules("a.b", "/x(/|$)(.*)")}),
-                Err("as the path"),
-            ),
+            (json!({"rules": rules("a.b", "/x(/|$)(.*)")}), Err("as the path")),
         ] {
             let found = rule(&ingress(spec.clone()));
             match expected {
@@ -404,12 +367,9 @@ mod tests {
         ] {
             assert_eq!(serves(service, port), expected, "{service:?}");
         }
-        for (address, expected) in [
-            ("10.96.0.1", true),
-            ("192.0.2.1", true),
-            ("lb.example", true),
-            ("192.0.2.2", false),
-        ] {
+        for (address, expected) in
+            [("10.96.0.1", true), ("192.0.2.1", true), ("lb.example", true), ("192.0.2.2", false)]
+        {
             assert_eq!(has_address(&both, address), expected, "{address}");
         }
     }

@@ -1,4 +1,4 @@
-//! The client of a cluster, and the runtime for what is asynchronous.
+//! The client of a cluster, and the runtime for asynchronous work.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,40 +13,40 @@ use tokio::task::JoinHandle;
 
 use crate::error::KubeError;
 
-/// Most bytes of one answer of an API server: lists of thousands of objects have some tens of MiB.
+/// Maximum size of an answer of the API server, bytes: lists of thousands of objects take some tens of MiB.
 pub(crate) const LARGEST_ANSWER: usize = 64 << 20;
 
-/// How long the API server may take to answer.
+/// Time limit for an answer of the API server.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// The pods by which nodes are reached: see `node`.
+/// Pods through which nodes are reached: see `node`.
 #[derive(Debug, Default)]
 pub(crate) struct Hands {
     pub(crate) image: String,
-    /// Namespace and name, by node.
+    /// Namespace and name of each pod, by node.
     pub(crate) pods: BTreeMap<String, (String, String)>,
-    /// Nodes that could not be reached, and why.
+    /// Nodes that could not be reached, each with the reason.
     pub(crate) lost: BTreeMap<String, String>,
 }
 
-/// A namespace of a cluster that can be asked.
+/// Connection to a namespace of a cluster.
 pub(crate) struct Inner {
     pub(crate) runtime: Runtime,
     pub(crate) client: Client,
     pub(crate) context: String,
     pub(crate) namespace: String,
-    /// The API server's address.
+    /// Address of the API server.
     pub(crate) server: String,
-    /// Whether a stream did not end when it should have.
+    /// True if a stream did not end when it should have.
     pub(crate) is_silent: AtomicBool,
-    /// How often the API server has not answered.
+    /// Number of times that the API server did not answer.
     pub(crate) silences: AtomicU32,
-    /// What reaches nodes.
+    /// Pods through which nodes are reached.
     pub(crate) hands: Mutex<Hands>,
 }
 
 impl Inner {
-    /// Waits for something that the API server does, which answers soon or not at all.
+    /// Runs an operation of the API server that is answered soon or not at all.
     pub(crate) fn run<T>(
         &self,
         doing: &str,
@@ -56,7 +56,7 @@ impl Inner {
         answered.unwrap_or_else(|| Err(self.silent(doing)))
     }
 
-    /// The same of one request among several, within what is asynchronous.
+    /// Asynchronous version of [`Inner::run`], for one request among several.
     pub(crate) async fn answer<T>(
         &self,
         doing: &str,
@@ -74,39 +74,30 @@ impl Inner {
         }
     }
 
-    /// Waits for something at most so long.
+    /// Runs a future with a time limit; `None` if it was exceeded.
     pub(crate) fn within<T>(&self, at_most: Duration, what: impl Future<Output = T>) -> Option<T> {
-        self.runtime
-            .block_on(async { tokio::time::timeout(at_most, what).await.ok() })
+        self.runtime.block_on(async { tokio::time::timeout(at_most, what).await.ok() })
     }
 
-    /// Lets something go on by itself.
+    /// Runs a future in the background.
     pub(crate) fn spawn(&self, what: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         self.runtime.spawn(what)
     }
 
-    /// What an error of the client means.
+    /// Converts an error of the client.
     pub(crate) fn failed(&self, doing: &str, error: kube::Error) -> KubeError {
         let context = self.context.clone();
         match error {
-            kube::Error::Api(status) if status.code == 401 => KubeError::Unauthorized {
-                context,
-                what: status.message,
-            },
-            kube::Error::Api(status) => KubeError::Request {
-                doing: format!("cannot {doing}"),
-                why: status.message,
-            },
-            kube::Error::Auth(error) => KubeError::Unauthorized {
-                context,
-                what: chain(&error),
-            },
+            kube::Error::Api(status) if status.code == 401 => {
+                KubeError::Unauthorized { context, what: status.message }
+            }
+            kube::Error::Api(status) => {
+                KubeError::Request { doing: format!("cannot {doing}"), why: status.message }
+            }
+            kube::Error::Auth(error) => KubeError::Unauthorized { context, what: chain(&error) },
             error if is_too_large(&error) => KubeError::Request {
                 doing: format!("cannot {doing}"),
-                why: format!(
-                    "the API server's answer is larger than {} MiB",
-                    LARGEST_ANSWER >> 20
-                ),
+                why: format!("the API server's answer is larger than {} MiB", LARGEST_ANSWER >> 20),
             },
             error => KubeError::Unreachable {
                 context,
@@ -116,7 +107,7 @@ impl Inner {
     }
 }
 
-/// Whether an answer has gone beyond its bound.
+/// Returns true if an answer exceeded [`LARGEST_ANSWER`].
 fn is_too_large(error: &kube::Error) -> bool {
     let mut error: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(one) = error {
@@ -128,15 +119,13 @@ fn is_too_large(error: &kube::Error) -> bool {
     false
 }
 
-/// Without the names that the client's layers have for themselves.
+/// Removes the prefixes that the client's layers add to a message.
 fn innermost(words: &str) -> &str {
     let layers = ["ServiceError: ", "client error (Connect): "];
-    layers.iter().fold(words, |words, layer| {
-        words.strip_prefix(layer).unwrap_or(words)
-    })
+    layers.iter().fold(words, |words, layer| words.strip_prefix(layer).unwrap_or(words))
 }
 
-/// An error with all that led to it: libraries' outermost words say little.
+/// Formats an error with all its causes: the outermost messages of libraries say little.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut next = error.source();

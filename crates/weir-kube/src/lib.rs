@@ -1,12 +1,12 @@
 //! Pods of a Kubernetes cluster as hosts.
 //!
-//! A run's generators are the pods of one Indexed Job. Their process waits and does nothing ([`Cluster::start`]); the
-//! agent is started in them through the API server's exec stream ([`Generators::agent`]), so nothing listens, and
-//! whoever may exec into a pod, and nobody else, has an agent there. What such an agent reads and writes is that of any
-//! other agent, so `weir_agent::Client` serves it as it does one behind ssh.
+//! A run's generators are the pods of one Indexed Job. Their process only waits ([`Cluster::start`]); agents are
+//! started in them through the API server's exec stream ([`Generators::agent`]). Nothing listens, therefore, and
+//! whoever may exec into a pod can have an agent there, and nobody else. Such an agent speaks the same protocol as any
+//! other, so `weir_agent::Client` handles it like one behind ssh.
 //!
-//! Everything blocks; what is asynchronous runs on a thread of this crate's own. No type of a Kubernetes library leaves
-//! it. `docs/kubernetes.md` is for users.
+//! All functions block; asynchronous work runs on a thread of this crate. Types of Kubernetes libraries are not part of
+//! the public interface. The users' documentation is `docs/kubernetes.md`.
 
 mod asked;
 mod changes;
@@ -58,23 +58,15 @@ pub use rights::{Asks, Used, manifest, manifest_of, manifest_of_ingress, manifes
 pub use samples::{PodsOf, ProxyPod, Talk};
 pub use workload::{of_pods, replicas};
 
-/// The pod that would set the kernel of a node of this name for a run, as a YAML document.
+/// Renders the pod that would change kernel settings of a node for a run, as a YAML document.
 pub fn render_for_node(image: &str, namespace: &str, (run, node): (&str, &str)) -> String {
-    objects::yaml(&objects::hand(
-        image,
-        objects::Place { namespace, run },
-        node,
-    ))
+    objects::yaml(&objects::hand(image, objects::Place { namespace, run }, node))
 }
 
-/// The objects that [`Cluster::start`] would make in a namespace for a run of this name, as YAML documents.
+/// Renders the objects that [`Cluster::start`] would create in a namespace for a run of this name, as YAML documents.
 pub fn render(wanted: &Wanted, namespace: &str, run: &str) -> String {
     let place = objects::Place { namespace, run };
     let job = objects::job(wanted, place);
     let origin = objects::origin(wanted, place, None);
-    [Some(job), origin]
-        .iter()
-        .flatten()
-        .map(objects::yaml)
-        .collect()
+    [Some(job), origin].iter().flatten().map(objects::yaml).collect()
 }

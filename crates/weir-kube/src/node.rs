@@ -1,10 +1,10 @@
-//! Settings of the kernel of nodes, which weir changes and puts back as it does objects: each setting of each node is one,
-//! and the node's boot is its identity.
+//! Kernel settings of nodes, which weir changes and puts back like objects: each setting of each node is one object,
+//! whose identity is the node's boot.
 //!
-//! What reads and sets it is `weir sysctl` in a privileged pod of weir's image in the node's network namespace, started by
-//! the exec stream. There is one such pod for each node as long as something is changed; it ends by itself when nobody has
-//! asked for a while. Those of several nodes are made and waited for together ([`reach`]), and a node that is lost holds up
-//! nothing of the others.
+//! Settings are read and changed by `weir sysctl` in a privileged pod of weir's image in the node's network namespace,
+//! started through the exec stream. Each node has one such pod as long as something is changed; the pod ends by itself
+//! when it has not been used for a while. The pods of several nodes are created and awaited together ([`reach`]), and a
+//! lost node does not delay the others.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -24,20 +24,20 @@ use crate::object_ref::ObjectRef;
 use crate::objects::{self, Place};
 use crate::{health, pods, trouble, workload};
 
-/// Where its value stands in what weir keeps of it.
+/// JSON pointer to the value of a setting, in the object that represents the setting.
 pub const VALUE: &str = "/value";
-/// How long a pod may take until it runs: its image may have to be pulled.
+/// Time limit for a pod to run: its image may have to be pulled.
 const WITHIN: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(200);
-/// How often a pod is asked that prints nothing.
+/// Number of attempts if a command prints nothing.
 const ATTEMPTS: u32 = 5;
-/// How long pods that were asked to go may take: they have a second.
+/// Time limit for deleted pods to be gone; their grace period is one second.
 const GONE: Duration = Duration::from_secs(20);
-/// How long its removal may be asked for.
+/// Time limit for the request to delete a pod.
 const REMOVAL: Duration = Duration::from_secs(5);
 
 impl Cluster {
-    /// Says which image has weir for the pods that reach nodes.
+    /// Sets the image that contains weir, for the pods through which nodes are reached.
     pub fn reach_nodes_by(&self, image: &str) {
         reach_by(&self.inner, image);
     }
@@ -47,7 +47,7 @@ pub(crate) fn reach_by(inner: &Inner, image: &str) {
     image.clone_into(&mut hands(inner).image);
 }
 
-/// The image that was said, in what is kept of a setting: who puts it back needs it.
+/// Returns the image that is stored with a setting, which is needed to put the setting back.
 pub(crate) fn image_of(kept: &Value) -> Option<&str> {
     kept["image"].as_str()
 }
@@ -56,10 +56,10 @@ fn hands(inner: &Inner) -> MutexGuard<'_, Hands> {
     inner.hands.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The nodes that have pods of a workload, each once.
+/// Returns the nodes that have pods of a workload, each once.
 ///
 /// # Errors
-/// There is no such workload, or its pods cannot be listed.
+/// The workload does not exist, or its pods cannot be listed.
 pub fn nodes_of(cluster: &Cluster, object: &ObjectRef) -> Result<Vec<String>, KubeError> {
     let (_, pods) = workload::with_pods(&cluster.inner, object)?;
     let nodes = pods.into_iter().filter_map(|pod| pod.spec?.node_name);
@@ -69,18 +69,18 @@ pub fn nodes_of(cluster: &Cluster, object: &ObjectRef) -> Result<Vec<String>, Ku
     Ok(nodes)
 }
 
-/// The setting as it is.
+/// Reads a setting.
 pub(crate) fn now(inner: &Inner, object: &ObjectRef) -> Result<Value, KubeError> {
     let image = hands(inner).image.clone();
     asked(inner, object, &[]).map(|(boot, value)| text(&boot, &image, &value))
 }
 
-/// What is kept of a setting.
+/// Builds the object that represents a setting.
 fn text(boot: &str, image: &str, value: &str) -> Value {
     json!({"metadata": {"uid": boot}, "image": image, "value": value})
 }
 
-/// Gives it a value, unless it has another now than the one before; `None` then.
+/// Changes a setting; returns `None` if its value is neither `before` nor `wanted`.
 pub(crate) fn replace(
     inner: &Inner,
     object: &ObjectRef,
@@ -93,28 +93,28 @@ pub(crate) fn replace(
     Ok((now == wanted).then(|| text(&boot, &image, &now)))
 }
 
-/// What `weir sysctl` prints on the node: which boot it is, and the value. An exec stream may lose what a short process has
-/// printed; asked again, it changes nothing that is changed already.
+/// Runs `weir sysctl` on the node and returns its output: the node's boot, and the value. An exec stream may lose the
+/// output of a short process. Running it again is safe, since a completed change is not repeated.
 fn asked(inner: &Inner, object: &ObjectRef, more: &[&str]) -> Result<(String, String), KubeError> {
-    let words = [objects::PROGRAM, "sysctl", &object.resource];
-    let words = words.iter().chain(more).map(ToString::to_string);
-    let command: Vec<String> = words.collect();
+    let command: Vec<String> = [objects::PROGRAM, "sysctl", &object.resource]
+        .iter()
+        .chain(more)
+        .map(ToString::to_string)
+        .collect();
     let (namespace, pod) = hand(inner, object)?;
     for _ in 0..ATTEMPTS {
         let of = (&*namespace, &*pod);
-        let printed = commands::printed_in(inner, of, objects::CONTAINER, &command);
-        let printed = printed.map_err(|error| note(inner, &object.name, error))?;
+        let printed = commands::printed_in(inner, of, objects::CONTAINER, &command)
+            .map_err(|error| note(inner, &object.name, error))?;
         if let Some((boot, value)) = printed.trim_end().split_once('\n') {
             return Ok((boot.to_owned(), value.to_owned()));
         }
     }
-    Err(KubeError::Agent {
-        pod,
-        why: format!("`{}` prints nothing", command.join(" ")),
-    })
+    Err(KubeError::Agent { pod, why: format!("`{}` prints nothing", command.join(" ")) })
 }
 
-/// What an error at a node means. A node that is gone, or silent, is not asked again before the next [`reach`].
+/// Converts an error of an operation on a node. A node that is lost or silent is not used again before the next
+/// [`reach`].
 fn note(inner: &Inner, node: &str, error: KubeError) -> KubeError {
     let error = health::explained(inner, node, error);
     if let KubeError::Node { .. } | KubeError::Overdue { .. } = error {
@@ -123,7 +123,7 @@ fn note(inner: &Inner, node: &str, error: KubeError) -> KubeError {
     error
 }
 
-/// Keeps why a node cannot be reached.
+/// Stores the reason why a node cannot be reached.
 fn remember(inner: &Inner, node: &str, error: &KubeError) {
     let why = match error {
         KubeError::Node { why, .. } => why.clone(),
@@ -132,7 +132,7 @@ fn remember(inner: &Inner, node: &str, error: &KubeError) {
     hands(inner).lost.insert(node.to_owned(), why);
 }
 
-/// The pod that reaches an object's node, which is made where there is none that runs.
+/// Returns the pod through which an object's node is reached; creates it if none runs.
 fn hand(inner: &Inner, object: &ObjectRef) -> Result<(String, String), KubeError> {
     let node = &object.name;
     let known = {
@@ -149,19 +149,20 @@ fn hand(inner: &Inner, object: &ObjectRef) -> Result<(String, String), KubeError
         return Ok(pod);
     }
     reach(inner, [object]).map_or(Ok(()), Err)?;
-    let made = hands(inner).pods.get(node).cloned();
-    made.ok_or_else(|| overdue(node))
+    hands(inner).pods.get(node).cloned().ok_or_else(|| overdue(node))
 }
 
-/// Makes the pods that reach these nodes where there are none, all at once, and waits for them together. What keeps it from a
-/// node is remembered for whoever asks for that node next; the first such error is given.
+/// Creates the missing pods for these nodes, all at once, and waits for them together. The reason for each failure is
+/// stored for later use of that node; the first error is returned.
 pub(crate) fn reach<'a>(
     inner: &Inner,
     objects: impl IntoIterator<Item = &'a ObjectRef>,
 ) -> Option<KubeError> {
-    let of_nodes = objects.into_iter().filter(|object| object.is_of_node());
-    let nodes: BTreeMap<&str, &ObjectRef> =
-        of_nodes.map(|object| (&*object.name, object)).collect();
+    let nodes: BTreeMap<&str, &ObjectRef> = objects
+        .into_iter()
+        .filter(|object| object.is_of_node())
+        .map(|object| (&*object.name, object))
+        .collect();
     let mut coming = BTreeMap::new();
     let mut failed = Vec::new();
     for (node, object) in nodes {
@@ -204,7 +205,7 @@ pub(crate) fn reach<'a>(
     failed.into_iter().next().map(|(_, error)| error)
 }
 
-/// The pod of a node that runs, or one that is made. Of a node that is gone none is.
+/// Returns the running pod of a node, or creates one. Fails if the node is lost.
 fn begin(inner: &Inner, node: &str, object: &ObjectRef) -> Result<(String, String), KubeError> {
     let known = hands(inner).pods.get(node).cloned();
     if let Some(pod) = known
@@ -217,10 +218,7 @@ fn begin(inner: &Inner, node: &str, object: &ObjectRef) -> Result<(String, Strin
         return Err(KubeError::Node { node, why });
     }
     let name = generators::name()?;
-    let place = Place {
-        namespace: &object.namespace,
-        run: &name,
-    };
+    let place = Place { namespace: &object.namespace, run: &name };
     let pod = objects::hand(&hands(inner).image, place, node);
     let what = format!("the privileged pod that sets {object}");
     let made = generators::make::<v1::Pod>(inner, &object.namespace, pod, &what);
@@ -231,7 +229,7 @@ fn begin(inner: &Inner, node: &str, object: &ObjectRef) -> Result<(String, Strin
     Ok(pod)
 }
 
-/// Whether the pod of a node can be used; an error where it never will be.
+/// Returns true if the pod of a node can be used; fails if it never will be usable.
 fn state(inner: &Inner, node: &str, pod: &(String, String)) -> Result<bool, KubeError> {
     let now = found(inner, pod)?;
     let (is_running, is_ready) = (is_running(&now), now.as_ref().is_some_and(pods::is_ready));
@@ -248,9 +246,7 @@ fn state(inner: &Inner, node: &str, pod: &(String, String)) -> Result<bool, Kube
         None => Ok(is_running),
         Some(trouble) => {
             let told = pods::told_in(inner, &pod.0, ("pod", &pod.1), trouble);
-            Err(inner
-                .within(WITHIN, told)
-                .unwrap_or_else(|| overdue(&pod.1)))
+            Err(inner.within(WITHIN, told).unwrap_or_else(|| overdue(&pod.1)))
         }
     }
 }
@@ -269,32 +265,25 @@ fn is_running(pod: &Option<v1::Pod>) -> bool {
 }
 
 fn overdue(pod: &str) -> KubeError {
-    KubeError::Overdue {
-        what: format!("pod `{pod}` does not run"),
-        within: WITHIN,
-    }
+    KubeError::Overdue { what: format!("pod `{pod}` does not run"), within: WITHIN }
 }
 
-/// Removes the pods by which nodes were reached, and gives them. What cannot be removed ends by itself, or by `weir restore`.
+/// Deletes the pods through which nodes were reached, and returns those on nodes that are not lost. Pods that cannot be
+/// deleted end by themselves, or by `weir restore`.
 pub(crate) fn leave(inner: &Inner) -> Vec<(String, String)> {
     let (pods, lost) = {
         let mut hands = hands(inner);
-        (
-            std::mem::take(&mut hands.pods),
-            std::mem::take(&mut hands.lost),
-        )
+        (std::mem::take(&mut hands.pods), std::mem::take(&mut hands.lost))
     };
     for (namespace, pod) in pods.values() {
         let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), namespace);
         let _ = inner.within(REMOVAL, api.delete(pod, &DeleteParams::background()));
     }
-    let there = pods
-        .into_iter()
-        .filter(|(node, _)| !lost.contains_key(node));
-    there.map(|(_, pod)| pod).collect()
+    pods.into_iter().filter(|(node, _)| !lost.contains_key(node)).map(|(_, pod)| pod).collect()
 }
 
-/// Waits until these pods are gone, for a while: whoever has restored everything expects nothing of weir's to be left.
+/// Waits until these pods are gone, with a time limit: after a complete restore, users expect nothing of weir's to be
+/// left.
 pub(crate) fn await_gone(inner: &Inner, pods: &[(String, String)]) {
     let until = Instant::now() + GONE;
     let is_there = |pod: &(String, String)| matches!(found(inner, pod), Ok(Some(_)));

@@ -1,4 +1,4 @@
-//! An object of a cluster by its name, read and changed whatever its kind.
+//! An object of a cluster by its name, read and changed independently of its kind.
 
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, PostParams};
@@ -9,22 +9,22 @@ use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::pointer;
 
-/// What stands for group and version of a setting of a node's kernel, which is no object of the API server.
+/// Stands for the API group and version of a node's kernel setting, which is not an object of the API server.
 const SYSCTL: &str = "sysctl";
 
-/// An object of a cluster.
+/// Reference to an object of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectRef {
-    /// Group and version: `apps/v1`.
+    /// API group and version: `apps/v1`.
     pub api: String,
-    /// `Deployment`.
+    /// Kind: `Deployment`.
     pub kind: String,
-    /// Its kind in addresses: `deployments`.
+    /// Plural name of the kind in URLs: `deployments`.
     pub resource: String,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -39,8 +39,8 @@ impl std::fmt::Display for ObjectRef {
 }
 
 impl ObjectRef {
-    /// A setting of the kernel of a node, by its name with dots. The pod that sets it is made in `namespace`. Without a node it
-    /// stands for each that has pods of the proxy.
+    /// Creates a reference to a kernel setting of a node, by its name with dots. The pod that changes it is created in
+    /// `namespace`. An empty `node` stands for every node that has pods of the proxy.
     pub fn of_node(node: &str, sysctl: &str, namespace: &str) -> ObjectRef {
         ObjectRef {
             api: SYSCTL.to_owned(),
@@ -51,28 +51,33 @@ impl ObjectRef {
         }
     }
 
-    /// Whether it is a setting of the kernel of a node.
+    /// Returns true if this is a kernel setting of a node.
     pub fn is_of_node(&self) -> bool {
         self.api == SYSCTL
     }
 
-    /// What a merge patch has to know to put back what stands at a place of the object: where it would say something, and what
-    /// stands there. That is the whole list or text that the place is within; and where what leads to the place is missing as
-    /// well, the outermost that is, because objects of a definition of its own keep what is empty.
+    /// Returns the place and the former value that a merge patch needs to put back a place of the object. If the place
+    /// is within a list or a text, this is the whole list or text. If parents of the place are missing too, it is the
+    /// outermost missing one, because custom resources keep empty parents.
     pub fn held(&self, object: &Value, at: &str) -> (String, Value) {
         let (whole, _) = pointer::whole(at);
         let found = |at: &str| pointer::get(object, at);
         let keeps_empty = self.group().contains('.')
             && !self.group().ends_with(".k8s.io")
             && whole.starts_with("/spec/");
-        let ends = whole.match_indices('/').skip(1).map(|(end, _)| end);
-        let outer = ends.map(|end| &whole[..end]).filter(|_| keeps_empty);
-        let missing = outer.into_iter().find(|at| found(at).is_none());
+        let missing = whole
+            .match_indices('/')
+            .skip(1)
+            .map(|(end, _)| end)
+            .map(|end| &whole[..end])
+            .filter(|_| keeps_empty)
+            .into_iter()
+            .find(|at| found(at).is_none());
         let at = missing.unwrap_or(whole);
         (at.to_owned(), found(at).cloned().unwrap_or_default())
     }
 
-    /// The API's group; empty for the first one.
+    /// Returns the API group; empty for the core group.
     pub(crate) fn group(&self) -> &str {
         self.api.split_once('/').map_or("", |(group, _)| group)
     }
@@ -92,24 +97,22 @@ impl ObjectRef {
         Api::namespaced_with(inner.client.clone(), &self.namespace, &self.resource())
     }
 
-    /// The object as it is now; `None`: there is none.
+    /// Reads the object; `None` if it does not exist.
     pub(crate) fn now(&self, inner: &Inner) -> Result<Option<Value>, KubeError> {
         let found = inner.run(&format!("read {self}"), async {
             let found = self.api(inner).get_opt(&self.name).await;
             found.map_err(|error| inner.failed(&format!("read {self}"), error))
         })?;
-        let text = |object| serde_json::to_value(object).map_err(|error| self.odd(&error));
-        found.map(text).transpose()
+        found
+            .map(|object| serde_json::to_value(object).map_err(|error| self.odd(&error)))
+            .transpose()
     }
 
     fn odd(&self, error: &dyn std::fmt::Display) -> KubeError {
-        KubeError::Request {
-            doing: format!("cannot read {self}"),
-            why: error.to_string(),
-        }
+        KubeError::Request { doing: format!("cannot read {self}"), why: error.to_string() }
     }
 
-    /// Puts this in the place of what was read, unless somebody has changed that since: `None`.
+    /// Replaces the object; `None` if somebody has changed it since it was read.
     pub(crate) fn replace(
         &self,
         inner: &Inner,
@@ -118,17 +121,14 @@ impl ObjectRef {
         self.send(inner, object, &PostParams::default())
     }
 
-    /// What would come of [`ObjectRef::replace`]: nothing is changed. Where an admission webhook does not let itself be
-    /// rehearsed, it is what was sent.
+    /// Computes the result of [`ObjectRef::replace`] without changing anything. If an admission webhook does not
+    /// support dry runs, returns the object as sent.
     pub(crate) fn rehearse(
         &self,
         inner: &Inner,
         object: &Value,
     ) -> Result<Option<Value>, KubeError> {
-        let params = PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        };
+        let params = PostParams { dry_run: true, ..PostParams::default() };
         match self.send(inner, object, &params) {
             Err(KubeError::Refused { why, .. }) if why.contains("dry run") => {
                 Ok(Some(object.clone()))
@@ -160,8 +160,8 @@ impl ObjectRef {
                 Err(error) => Err(inner.failed(&format!("change {self}"), error)),
             }
         })?;
-        let text = |object| serde_json::to_value(object).map_err(|error| self.odd(&error));
-        done.map(text).transpose()
+        done.map(|object| serde_json::to_value(object).map_err(|error| self.odd(&error)))
+            .transpose()
     }
 }
 
@@ -189,18 +189,8 @@ mod tests {
             (own, "/spec/list/[n=x]/v", "/spec/list", json!([{"n": "x"}])),
             (own, "/spec/list/0/v", "/spec/list", json!([{"n": "x"}])),
             (own, "/spec/others/[n=x]/v", "/spec/others", json!(null)),
-            (
-                own,
-                "/metadata/annotations/a",
-                "/metadata/annotations/a",
-                json!(null),
-            ),
-            (
-                usual,
-                "/metadata/annotations/a",
-                "/metadata/annotations/a",
-                json!(null),
-            ),
+            (own, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
+            (usual, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
             ("v1", "/data/f#/a/b", "/data/f", json!("text")),
             ("apps/v1", "/spec/c/d", "/spec/c/d", json!(null)),
         ] {

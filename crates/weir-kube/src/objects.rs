@@ -1,4 +1,4 @@
-//! The objects that weir makes in a cluster.
+//! The objects that weir creates in a cluster.
 
 use std::collections::BTreeMap;
 
@@ -6,55 +6,55 @@ use serde_json::{Map, Value, json};
 
 use crate::asked::{Toleration, Wanted};
 
-/// The label that everything of weir's has, and its value.
+/// Label of all objects of weir's, and its value.
 pub(crate) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "weir");
-/// The label that names the run.
+/// Label that names the run.
 const RUN: &str = "app.kubernetes.io/instance";
-/// The label that names the role.
+/// Label that names the role.
 const ROLE: &str = "app.kubernetes.io/component";
 const GENERATOR: &str = "generator";
 const ORIGIN: &str = "origin";
 const NODE: &str = "node";
-/// Where the origin server listens.
+/// Port that the origin server listens on.
 const ORIGIN_PORT: u16 = 8000;
 
-/// The container's name.
+/// Name of the container.
 pub(crate) const CONTAINER: &str = "weir";
-/// weir within its image.
+/// Path of weir within its image.
 pub(crate) const PROGRAM: &str = "/weir";
-/// A user that is not root and owns nothing: what is named by number needs no file of users.
+/// A user that is not root and owns nothing. As it is named by number, it needs no file of users.
 pub(crate) const USER: u32 = 65532;
 
-/// How long a pod waits for an agent before it ends by itself: whoever made it is gone then.
+/// Time that a pod waits for an agent before it ends by itself, since its creator must be gone.
 const IDLE: &str = "10m";
-/// How long a Job may last when nobody removes it, seconds. Its pods end long before: see `weir wait`.
+/// Maximum lifetime of a Job that nobody removes, seconds. Its pods end long before: see `weir wait`.
 const DEADLINE_S: u32 = 24 * 3600;
-/// How long after its end the cluster removes a Job that nobody has removed, seconds.
+/// Time after its end until the cluster removes a Job that nobody has removed, seconds.
 const KEPT_S: u32 = 300;
 
-/// Whether labels are those of an origin server's pod.
+/// Returns true if labels are those of an origin server's pod.
 pub(crate) fn is_origin(labels: &BTreeMap<String, String>) -> bool {
     labels.get(ROLE).is_some_and(|role| role == ORIGIN)
 }
 
-/// What selects the pods of a run.
+/// Returns the label selector for the pods of a run.
 pub(crate) fn selector(run: &str) -> String {
     format!("{},{RUN}={run}", everything())
 }
 
-/// What selects everything of weir's.
+/// Returns the label selector for all objects of weir's.
 pub(crate) fn everything() -> String {
     format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)
 }
 
-/// Where objects are, and of which run.
+/// Namespace and run of objects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) run: &'a str,
 }
 
-/// The labels of a role's objects.
+/// Returns the labels of a role's objects.
 fn labels(run: &str, role: &str) -> Value {
     json!({
         "app.kubernetes.io/name": "weir",
@@ -64,7 +64,7 @@ fn labels(run: &str, role: &str) -> Value {
     })
 }
 
-/// What a role's pods have beside their specification.
+/// Returns the metadata of a role's pods.
 fn about_pods(run: &str, role: &str) -> Value {
     let mut labels = labels(run, role);
     // A mesh's proxy in the pod would be measured as well.
@@ -79,8 +79,8 @@ fn about_pods(run: &str, role: &str) -> Value {
     })
 }
 
-/// The generators of a run as one Job: a pod for each index. A pod that is lost stays lost, since the trial is lost
-/// with it.
+/// Renders the generators of a run as one Job, with a pod for each index. A lost pod is not replaced, since the trial
+/// is lost with it.
 pub(crate) fn job(wanted: &Wanted, Place { namespace, run }: Place<'_>) -> Value {
     json!({
         "apiVersion": "batch/v1",
@@ -101,7 +101,7 @@ pub(crate) fn job(wanted: &Wanted, Place { namespace, run }: Place<'_>) -> Value
     })
 }
 
-/// The origin server's pod, where one is wanted. It ends with the Job, whose identity `owner` is.
+/// Renders the origin server's pod; `None` if none is wanted. The pod ends with the Job, whose uid is `owner`.
 pub(crate) fn origin(
     wanted: &Wanted,
     Place { namespace, run }: Place<'_>,
@@ -109,10 +109,7 @@ pub(crate) fn origin(
 ) -> Option<Value> {
     let options = wanted.origin.as_ref()?.iter().map(String::as_str);
     let listen = format!("0.0.0.0:{ORIGIN_PORT}");
-    let arguments: Vec<&str> = ["origin", "--listen", &listen]
-        .into_iter()
-        .chain(options)
-        .collect();
+    let arguments: Vec<&str> = ["origin", "--listen", &listen].into_iter().chain(options).collect();
     let mut spec = pod(wanted, run, &arguments);
     let container = &mut spec["containers"][0];
     container["ports"] = json!([{"name": "http", "containerPort": ORIGIN_PORT}]);
@@ -128,7 +125,7 @@ pub(crate) fn origin(
     Some(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
 }
 
-/// A privileged pod in the network namespace of a node, which reads and sets settings of the kernel there.
+/// Renders a privileged pod in the network namespace of a node, which reads and changes kernel settings there.
 pub(crate) fn hand(image: &str, Place { namespace, run }: Place<'_>, node: &str) -> Value {
     let mut metadata = about_pods(run, NODE);
     metadata["name"] = json!(run);
@@ -164,7 +161,7 @@ pub(crate) fn hand(image: &str, Place { namespace, run }: Place<'_>, node: &str)
     })
 }
 
-/// A pod that the strictest of the Pod Security Standards allows, with what it runs.
+/// Renders a pod, with its command, that complies with the strictest of the Pod Security Standards.
 fn pod(wanted: &Wanted, run: &str, arguments: &[&str]) -> Value {
     // Requests that equal limits make the pod Guaranteed; with whole CPUs, the kubelet's static policy then gives it
     // CPUs of its own.
@@ -172,11 +169,8 @@ fn pod(wanted: &Wanted, run: &str, arguments: &[&str]) -> Value {
         "cpu": wanted.cpus.to_string(),
         "memory": format!("{}Mi", wanted.memory_mib),
     });
-    let nodes: Map<String, Value> = wanted
-        .nodes
-        .iter()
-        .map(|label| (label.key.clone(), json!(label.value)))
-        .collect();
+    let nodes: Map<String, Value> =
+        wanted.nodes.iter().map(|label| (label.key.clone(), json!(label.value))).collect();
     let command: Vec<&str> = [PROGRAM].iter().chain(arguments).copied().collect();
     json!({
         "restartPolicy": "Never",
@@ -221,7 +215,8 @@ fn toleration(wanted: &Toleration) -> Value {
     toleration
 }
 
-/// Keeps pods of a run off each other's nodes and off the proxy's: what shares CPUs with the proxy is measured with it.
+/// Renders the affinity that keeps pods of a run off each other's nodes and off the proxy's: a pod that shares CPUs
+/// with the proxy affects the measurement.
 fn apart(wanted: &Wanted, run: &str) -> Value {
     let term = |labels: Value| {
         json!({
@@ -236,17 +231,16 @@ fn apart(wanted: &Wanted, run: &str) -> Value {
         one["namespaces"] = json!([proxy.namespace]);
         terms.push(one);
     }
-    match wanted.share_nodes {
-        false => json!({"requiredDuringSchedulingIgnoredDuringExecution": terms}),
-        true => {
-            let weighed = |term: Value| json!({"weight": 100, "podAffinityTerm": term});
-            let terms: Vec<Value> = terms.into_iter().map(weighed).collect();
-            json!({"preferredDuringSchedulingIgnoredDuringExecution": terms})
-        }
+    if wanted.share_nodes {
+        let terms: Vec<Value> =
+            terms.into_iter().map(|term| json!({"weight": 100, "podAffinityTerm": term})).collect();
+        json!({"preferredDuringSchedulingIgnoredDuringExecution": terms})
+    } else {
+        json!({"requiredDuringSchedulingIgnoredDuringExecution": terms})
     }
 }
 
-/// An object as a YAML document.
+/// Formats an object as a YAML document.
 pub(crate) fn yaml(object: &Value) -> String {
     // JSON is YAML too.
     let text = serde_saphyr::to_string(object).unwrap_or_else(|_| object.to_string());
@@ -259,10 +253,7 @@ mod tests {
 
     use super::*;
 
-    const PLACE: Place<'_> = Place {
-        namespace: "bench",
-        run: "weir-1",
-    };
+    const PLACE: Place<'_> = Place { namespace: "bench", run: "weir-1" };
 
     fn wanted() -> Wanted {
         Wanted {
@@ -286,10 +277,7 @@ mod tests {
     fn generators_are_one_job_that_keeps_apart() {
         let job = job(&wanted(), PLACE);
         let spec = &job["spec"];
-        assert_eq!(
-            (&spec["completions"], &spec["parallelism"]),
-            (&json!(3), &json!(3))
-        );
+        assert_eq!((&spec["completions"], &spec["parallelism"]), (&json!(3), &json!(3)));
         assert_eq!(spec["completionMode"], "Indexed");
         assert_eq!(spec["backoffLimit"], 0);
         let pod = &spec["template"]["spec"];
@@ -301,14 +289,8 @@ mod tests {
         assert_eq!(terms[1]["namespaces"], json!(["ingress"]));
         let room = &pod["containers"][0]["resources"];
         assert_eq!(room["requests"], room["limits"]);
-        assert_eq!(
-            pod["tolerations"][1],
-            json!({"key": "gpu", "operator": "Exists"})
-        );
-        let shared = Wanted {
-            share_nodes: true,
-            ..wanted()
-        };
+        assert_eq!(pod["tolerations"][1], json!({"key": "gpu", "operator": "Exists"}));
+        let shared = Wanted { share_nodes: true, ..wanted() };
         let pod = &super::job(&shared, PLACE)["spec"]["template"]["spec"];
         let affinity = &pod["affinity"]["podAntiAffinity"];
         assert!(affinity["requiredDuringSchedulingIgnoredDuringExecution"].is_null());
@@ -321,19 +303,9 @@ mod tests {
         assert_eq!(origin["metadata"]["ownerReferences"][0]["uid"], "1-2-3");
         assert_eq!(origin["metadata"]["labels"][ROLE], ORIGIN);
         let container = &origin["spec"]["containers"][0];
-        let command = json!([
-            "/weir",
-            "origin",
-            "--listen",
-            "0.0.0.0:8000",
-            "--size",
-            "600"
-        ]);
+        let command = json!(["/weir", "origin", "--listen", "0.0.0.0:8000", "--size", "600"]);
         assert_eq!(container["command"], command);
-        let none = Wanted {
-            origin: None,
-            ..wanted()
-        };
+        let none = Wanted { origin: None, ..wanted() };
         assert_eq!(super::origin(&none, PLACE, None), None);
     }
 

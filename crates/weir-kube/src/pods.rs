@@ -1,4 +1,4 @@
-//! Pods as the cluster tells of them.
+//! Pods as the cluster reports them.
 
 use std::net::IpAddr;
 
@@ -12,21 +12,21 @@ use crate::inner::Inner;
 use crate::objects;
 use crate::trouble::{self, Trouble};
 
-/// Events of a pod that are told, the last ones.
+/// Number of a pod's last events that are reported.
 const MOST_EVENTS: usize = 8;
-/// The annotation that has the index of a Job's pod.
+/// Annotation that contains the index of a Job's pod.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// A pod that runs.
+/// A running pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
-    /// Its name.
+    /// Name of the pod.
     pub name: String,
-    /// Its index within the Job, from 0.
+    /// Index within the Job, from 0.
     pub index: u32,
-    /// The node that it runs on.
+    /// Node of the pod.
     pub node: String,
-    /// Its address.
+    /// Address of the pod.
     pub address: Option<IpAddr>,
 }
 
@@ -39,20 +39,15 @@ pub(crate) async fn of_run(inner: &Inner, run: &str) -> Result<Vec<v1::Pod>, Kub
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &inner.namespace);
     let labelled = ListParams::default().labels(&objects::selector(run));
     let pods = api.list(&labelled).await;
-    Ok(pods
-        .map_err(|error| inner.failed("list pods", error))?
-        .items)
+    Ok(pods.map_err(|error| inner.failed("list pods", error))?.items)
 }
 
-/// A pod whose process runs.
+/// Converts a pod whose process runs; `None` for any other.
 pub(crate) fn running(pod: &v1::Pod) -> Option<Pod> {
     let status = pod.status.as_ref()?;
     let mut containers = status.container_statuses.iter().flatten();
-    let runs = containers.any(|one| {
-        one.state
-            .as_ref()
-            .is_some_and(|state| state.running.is_some())
-    });
+    let runs =
+        containers.any(|one| one.state.as_ref().is_some_and(|state| state.running.is_some()));
     let index = pod.metadata.annotations.as_ref()?.get(INDEX)?;
     (runs && pod.metadata.deletion_timestamp.is_none()).then(|| {
         Some(Pod {
@@ -64,23 +59,23 @@ pub(crate) fn running(pod: &v1::Pod) -> Option<Pod> {
     })?
 }
 
-/// Whether a pod is an origin server that listens.
+/// Returns true if a pod is an origin server that listens.
 pub(crate) fn is_ready_origin(pod: &v1::Pod) -> bool {
     let labels = pod.metadata.labels.as_ref();
     labels.is_some_and(objects::is_origin) && is_ready(pod)
 }
 
-/// Whether a pod serves. None does whose node is not heard of.
+/// Returns true if a pod is ready. Pods on a node that does not report are not.
 pub(crate) fn is_ready(pod: &v1::Pod) -> bool {
-    let conditions = pod
+    let mut ready = pod
         .status
         .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    let mut ready = conditions.filter(|one| one.type_ == "Ready");
+        .flat_map(|status| status.conditions.iter().flatten())
+        .filter(|one| one.type_ == "Ready");
     ready.any(|one| one.status == "True")
 }
 
-/// What the cluster has noted about an object, oldest first.
+/// Returns the cluster's events about an object, oldest first.
 pub(crate) async fn events(inner: &Inner, name: &str) -> Vec<v1::Event> {
     events_in(inner, &inner.namespace, name).await
 }
@@ -89,11 +84,13 @@ pub(crate) async fn events_in(inner: &Inner, namespace: &str, name: &str) -> Vec
     let api: Api<v1::Event> = Api::namespaced(inner.client.clone(), namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
     let mut events = api.list(&about).await.map_or(Vec::new(), |list| list.items);
-    let time = |event: &v1::Event| {
-        let last = event.last_timestamp.as_ref().map(|time| time.0);
-        last.or(event.event_time.as_ref().map(|time| time.0))
-    };
-    events.sort_by_key(time);
+    events.sort_by_key(|event| {
+        event
+            .last_timestamp
+            .as_ref()
+            .map(|time| time.0)
+            .or(event.event_time.as_ref().map(|time| time.0))
+    });
     events
 }
 
@@ -101,7 +98,7 @@ pub(crate) async fn told(inner: &Inner, kind: &str, name: &str, trouble: Trouble
     told_in(inner, &inner.namespace, (kind, name), trouble).await
 }
 
-/// The same in any namespace.
+/// Creates the error for an object that does not run, with its events.
 pub(crate) async fn told_in(
     inner: &Inner,
     namespace: &str,
@@ -118,23 +115,19 @@ pub(crate) async fn told_in(
     }
 }
 
-/// What has become of a pod, for whoever lost the agent in it; `None`: nothing that is known.
+/// Returns what became of a pod whose agent was lost; `None` if nothing is known.
 pub(crate) async fn fate(inner: &Inner, name: &str) -> Option<String> {
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &inner.namespace);
     match api.get_opt(name).await {
         Ok(None) => Some(format!("pod `{name}` was deleted")),
         Ok(Some(pod)) => {
-            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-            let node = node.unwrap_or_default();
+            let node =
+                pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
             if let Ok(Some(why)) = health::of(inner, &node).await {
                 return Some(format!("node `{node}`: {why}"));
             }
             trouble::of_pod(&pod).map(|trouble| format!("pod `{name}`: {}", trouble.why))
         }
-        Err(error) => Some(
-            inner
-                .failed(&format!("ask about pod `{name}`"), error)
-                .to_string(),
-        ),
+        Err(error) => Some(inner.failed(&format!("ask about pod `{name}`"), error).to_string()),
     }
 }

@@ -1,18 +1,15 @@
 //! A place in an object: a JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field. A
-//! number is an element that there is.
+//! number is the index of an existing element.
 
 use serde_json::{Map, Value, json};
 
-/// What of a place leads to the first element of a list, or to the text that the place is within (behind `#`): a merge patch
-/// (RFC 7396) can say nothing within that. And the rest of the place; empty: it is within neither.
+/// Splits a place before the first element of a list, or before the position within a text (behind `#`), since a merge
+/// patch (RFC 7396) cannot express anything within either. The second part is empty if the place is within neither.
 pub fn whole(at: &str) -> (&str, &str) {
     let end = at.find('#').unwrap_or(at.len());
     let mut from = 0;
     while let Some(found) = at[from..end].find('/') {
-        let word = at[from + found + 1..end]
-            .split('/')
-            .next()
-            .unwrap_or_default();
+        let word = at[from + found + 1..end].split('/').next().unwrap_or_default();
         if word.starts_with('[') || word.parse::<usize>().is_ok() {
             return at.split_at(from + found);
         }
@@ -32,19 +29,19 @@ enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pointer(Vec<Step>);
 
-/// Has a value stand at a place, a pointer as for [`crate::Changes::set`]; what leads to it is made where it is missing.
-/// `false`: something else is in the way.
+/// Sets the value at a place, a pointer as for [`crate::Changes::set`], and creates missing parents. Returns false if
+/// another value is in the way.
 pub fn put(object: &mut Value, at: &str, value: Value) -> bool {
     Pointer::parse(at).set(object, value)
 }
 
-/// What stands at a place.
+/// Returns the value at a place.
 pub(crate) fn get<'v>(object: &'v Value, at: &str) -> Option<&'v Value> {
     Pointer::parse(at).get(object)
 }
 
-/// Has nothing stand at a place, a pointer as for [`crate::Changes::set`]: of an element of a list the whole element goes, and
-/// with the last one the list, unless it is `object` itself.
+/// Removes the value at a place, a pointer as for [`crate::Changes::set`]. For a place within an element of a list, the
+/// whole element is removed, and with the last element the list, unless the list is `object` itself.
 pub fn take(object: &mut Value, at: &str) {
     Pointer::parse(at).remove(object);
 }
@@ -53,28 +50,21 @@ impl Pointer {
     pub(crate) fn parse(text: &str) -> Pointer {
         let steps = text.split('/').skip(1).map(|word| {
             let word = word.replace("~1", "/").replace("~0", "~");
-            let inside = word
-                .strip_prefix('[')
-                .and_then(|word| word.strip_suffix(']'));
+            let inside = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
             match inside.and_then(|inside| inside.split_once('=')) {
-                Some((field, is)) => Step::Element {
-                    field: field.to_owned(),
-                    is: is.to_owned(),
-                },
+                Some((field, is)) => Step::Element { field: field.to_owned(), is: is.to_owned() },
                 None => Step::Key(word),
             }
         });
         Pointer(steps.collect())
     }
 
-    /// What stands there.
+    /// Returns the value at this place.
     pub(crate) fn get<'v>(&self, object: &'v Value) -> Option<&'v Value> {
-        self.0
-            .iter()
-            .try_fold(object, |value, step| step.within(value))
+        self.0.iter().try_fold(object, |value, step| step.within(value))
     }
 
-    /// Has `value` stand there; what leads to it is made where it is missing. `false`: something else is in the way.
+    /// Sets the value at this place, and creates missing parents. Returns false if another value is in the way.
     #[must_use]
     pub(crate) fn set(&self, object: &mut Value, value: Value) -> bool {
         let mut at = object;
@@ -88,25 +78,25 @@ impl Pointer {
         true
     }
 
-    /// Has nothing stand there. Of an element of a list the whole element goes, and with the last one the list.
+    /// Removes the value at this place. For a place within an element of a list, the whole element is removed, and with
+    /// the last element the list.
     pub(crate) fn remove(&self, object: &mut Value) {
         remove(self.removed(), object);
     }
 
-    /// The steps to what goes where nothing is to stand there.
+    /// Returns the steps to the value that a removal removes.
     fn removed(&self) -> &[Step] {
-        let is_element = |step: &Step| matches!(step, Step::Element { .. });
-        let last = self.0.iter().rposition(is_element);
+        let last = self.0.iter().rposition(|step| matches!(step, Step::Element { .. }));
         &self.0[..last.map_or(self.0.len(), |last| last + 1)]
     }
 
-    /// Whether another place goes with this one where nothing is to stand here.
+    /// Returns true if a removal at this place also removes another place.
     pub(crate) fn takes(&self, other: &Pointer) -> bool {
         other.0.starts_with(self.removed())
     }
 
-    /// Has what stands there in `former` stand there again, and takes away what was made on the way to it. An element that
-    /// is there no more is put where it was, whole.
+    /// Restores the value at this place from `former`, and removes parents that were created for it. An element that is
+    /// missing is inserted again as a whole, at its former position.
     pub(crate) fn put_back(&self, object: &mut Value, former: &Value) {
         put_back(&self.0, object, Some(former));
     }
@@ -152,14 +142,14 @@ impl Step {
         }
     }
 
-    /// Puts an element where it stood in `former`.
+    /// Inserts an element at its position in `former`.
     fn insert(&self, into: &mut Value, element: &Value, former: &Value) {
         if into.is_null() {
             *into = json!([]);
         }
         if let Value::Array(elements) = into {
-            let before = former.as_array().into_iter().flatten();
-            let place = before.take_while(|one| *one != element).count();
+            let place =
+                former.as_array().into_iter().flatten().take_while(|one| *one != element).count();
             elements.insert(place.min(elements.len()), element.clone());
         }
     }
@@ -174,7 +164,7 @@ impl Step {
         }
     }
 
-    /// Whether there is no more in a value than what leads through it.
+    /// Returns true if a value contains nothing but the way to this step.
     fn made(&self, value: &Value) -> bool {
         match value {
             Value::Object(map) => match self {
@@ -235,13 +225,13 @@ fn put_back(steps: &[Step], now: &mut Value, former: Option<&Value>) {
     }
 }
 
-/// The key of a value that stands for what is at another place of the same object.
+/// Key of an object that stands for the value at another place of the same object.
 const FROM: &str = "$from";
 
-/// A value in which each `{"$from": POINTER}` is what stands there in an object.
+/// Replaces each `{"$from": POINTER}` within a value by the value at that place of an object.
 ///
 /// # Errors
-/// The first place at which nothing stands.
+/// The first place without a value.
 pub(crate) fn resolved(value: &Value, object: &Value) -> Result<Value, String> {
     match value {
         Value::Object(map) => match map.get(FROM).and_then(Value::as_str) {
@@ -249,22 +239,23 @@ pub(crate) fn resolved(value: &Value, object: &Value) -> Result<Value, String> {
                 let found = Pointer::parse(at).get(object);
                 found.cloned().ok_or_else(|| at.to_owned())
             }
-            None => {
-                let each = map.iter();
-                let each = each.map(|(key, value)| Ok((key.clone(), resolved(value, object)?)));
-                each.collect::<Result<Map<_, _>, String>>()
-                    .map(Value::Object)
-            }
+            None => map
+                .iter()
+                .map(|(key, value)| Ok((key.clone(), resolved(value, object)?)))
+                .collect::<Result<Map<_, _>, String>>()
+                .map(Value::Object),
         },
-        Value::Array(elements) => {
-            let each = elements.iter().map(|value| resolved(value, object));
-            each.collect::<Result<Vec<_>, String>>().map(Value::Array)
-        }
+        Value::Array(elements) => elements
+            .iter()
+            .map(|value| resolved(value, object))
+            .collect::<Result<Vec<_>, String>>()
+            .map(Value::Array),
         other => Ok(other.clone()),
     }
 }
 
-/// What the cluster has added to what was sent, where there was nothing before: defaults beside what was set.
+/// Returns the places and values that the cluster has added to the sent object, if they did not exist before: defaults
+/// that accompany a change.
 pub(crate) fn added(sent: &Value, answer: &Value, former: &Value) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     add("", (sent, answer), Some(former), &mut all);
@@ -305,15 +296,9 @@ mod tests {
         for (at, object) in [
             ("/data/keep-alive", json!({"kind": "ConfigMap"})),
             ("/data/keep-alive", json!({"data": {}})),
-            (
-                "/data/keep-alive",
-                json!({"data": {"keep-alive": "7", "b": "1"}}),
-            ),
+            ("/data/keep-alive", json!({"data": {"keep-alive": "7", "b": "1"}})),
             ("/data/a~1b~0c", json!({"data": {"x": "y"}})),
-            (
-                sysctls,
-                json!({"spec": {"template": {"spec": {"securityContext": {}}}}}),
-            ),
+            (sysctls, json!({"spec": {"template": {"spec": {"securityContext": {}}}}})),
             (sysctls, json!({"spec": {"template": {"spec": {}}}})),
             (sysctls, other),
             (
@@ -356,14 +341,8 @@ mod tests {
         for (list, without) in [
             (json!(null), json!({"other": 1})),
             (json!([gzip]), json!({"other": 1})),
-            (
-                json!([gzip, brotli]),
-                json!({"other": 1, "compressor": [brotli]}),
-            ),
-            (
-                json!([brotli, gzip, zstd]),
-                json!({"other": 1, "compressor": [brotli, zstd]}),
-            ),
+            (json!([gzip, brotli]), json!({"other": 1, "compressor": [brotli]})),
+            (json!([brotli, gzip, zstd]), json!({"other": 1, "compressor": [brotli, zstd]})),
             (json!([brotli]), json!({"other": 1, "compressor": [brotli]})),
         ] {
             let mut object = json!({"spec": {"other": 1}});

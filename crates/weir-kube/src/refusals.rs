@@ -1,4 +1,4 @@
-//! Pods that the cluster does not make for a workload.
+//! Pods that the cluster refuses to create for a workload.
 
 use std::time::{Duration, Instant};
 
@@ -10,29 +10,26 @@ use crate::object_ref::ObjectRef;
 use crate::pods;
 use crate::trouble::{self, Trouble};
 
-/// How long the cluster must refuse new pods until that is believed.
+/// Time for which the cluster must refuse new pods before the refusal counts.
 const REFUSED: Duration = Duration::from_secs(5);
-/// How long its events may be asked for.
+/// Time limit for reading events.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// What the cluster says against new pods of a workload: a quota, a policy. It may be about pods that are older than the
-/// change, or pass, so it counts once it is said for a while.
+/// The cluster's refusal of a workload's new pods: a quota, a policy. It may concern pods older than the change, or be
+/// temporary, so it counts only after a while.
 pub(crate) struct Refusals {
-    /// Events about it at the beginning.
+    /// Events about refusals before the change.
     before: Vec<String>,
     since: Option<Instant>,
 }
 
 impl Refusals {
-    /// Looks at what is said before anything is changed.
+    /// Records the refusals that exist before anything is changed.
     pub(crate) fn begin(inner: &Inner, object: &ObjectRef) -> Refusals {
-        Refusals {
-            before: refused(inner, object).iter().map(trouble::line).collect(),
-            since: None,
-        }
+        Refusals { before: refused(inner, object).iter().map(trouble::line).collect(), since: None }
     }
 
-    /// What is said now, once that has lasted.
+    /// Returns the present refusal, once it has lasted long enough.
     pub(crate) fn last(
         &mut self,
         inner: &Inner,
@@ -43,9 +40,9 @@ impl Refusals {
         let said = match object.resource.as_str() {
             "deployments" => replica_failure(now),
             _ => {
-                let events = refused(inner, object).into_iter();
-                let mut events =
-                    events.filter(|event| !self.before.contains(&trouble::line(event)));
+                let mut events = refused(inner, object)
+                    .into_iter()
+                    .filter(|event| !self.before.contains(&trouble::line(event)));
                 events.next_back().and_then(|event| event.message)
             }
         };
@@ -58,14 +55,14 @@ impl Refusals {
     }
 }
 
-/// What a Deployment says of pods that its ReplicaSets could not make.
+/// Returns a Deployment's message about pods that its ReplicaSets could not create.
 fn replica_failure(now: &Value) -> Option<String> {
     let mut conditions = now["status"]["conditions"].as_array()?.iter();
     let failure = conditions.find(|one| one["type"] == "ReplicaFailure" && one["status"] == "True");
     Some(failure?["message"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Events that say that a workload's pods could not be made, oldest first.
+/// Returns the events about a workload's pods that could not be created, oldest first.
 fn refused(inner: &Inner, object: &ObjectRef) -> Vec<v1::Event> {
     let events = pods::events_in(inner, &object.namespace, &object.name);
     let mut events = inner.within(ANSWER, events).unwrap_or_default();
@@ -85,10 +82,7 @@ mod tests {
             json!({"status": {"conditions": [{"type": "Available", "status": "True"},
                 {"type": "ReplicaFailure", "status": status, "message": "forbidden"}]}})
         };
-        assert_eq!(
-            replica_failure(&failed("True")).as_deref(),
-            Some("forbidden")
-        );
+        assert_eq!(replica_failure(&failed("True")).as_deref(), Some("forbidden"));
         assert_eq!(replica_failure(&failed("False")), None);
         assert_eq!(replica_failure(&json!({"status": {}})), None);
     }

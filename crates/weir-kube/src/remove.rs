@@ -1,4 +1,4 @@
-//! What runs have left in a namespace, and its removal.
+//! Objects that runs have left in a namespace, and their removal.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -15,23 +15,23 @@ use crate::health;
 use crate::inner::Inner;
 use crate::objects;
 
-/// How long the removal may take: pods have five seconds to end, and nodes may be slow.
+/// Time limit for the removal: pods have five seconds to end, and nodes may be slow.
 const WITHIN: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Something of weir's that was removed, or would be.
+/// An object of weir's that was removed, or would be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// `Job` or `Pod`.
+    /// Kind: `Job` or `Pod`.
     pub kind: &'static str,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 
-/// Removes everything of weir's from a namespace, and waits until it is gone; with `dry_run` only says what there is.
+/// Removes all objects of weir's from a namespace, and waits until they are gone. A dry run only lists them.
 ///
 /// # Errors
-/// The user may not, the API server does not answer, or something is still there after a minute and a half.
+/// The user lacks rights, the API server does not answer, or something is still there after a minute and a half.
 pub fn remove(cluster: &Cluster, dry_run: bool) -> Result<Vec<Removed>, KubeError> {
     cluster.check_rights()?;
     let inner = &cluster.inner;
@@ -63,13 +63,10 @@ pub fn remove(cluster: &Cluster, dry_run: bool) -> Result<Vec<Removed>, KubeErro
 }
 
 fn overdue() -> KubeError {
-    KubeError::Overdue {
-        what: "what weir has left is not gone".to_owned(),
-        within: WITHIN,
-    }
+    KubeError::Overdue { what: "what weir has left is not gone".to_owned(), within: WITHIN }
 }
 
-/// A node that is lost, where all that is left is on such nodes.
+/// Returns a lost node and the reason, if all remaining pods are on lost nodes; else `None`.
 async fn stuck(inner: &Inner) -> Result<Option<(String, String)>, KubeError> {
     let mut lost = None;
     for pod in all::<Pod>(inner).await? {
@@ -77,10 +74,7 @@ async fn stuck(inner: &Inner) -> Result<Option<(String, String)>, KubeError> {
         let Ok(Some(why)) = health::of(inner, &node).await else {
             return Ok(None);
         };
-        lost = Some((
-            node,
-            format!("{why}; pod `{}` ends when it is back", name(&pod.metadata)),
-        ));
+        lost = Some((node, format!("{why}; pod `{}` ends when it is back", name(&pod.metadata))));
     }
     Ok(lost)
 }
@@ -89,14 +83,14 @@ fn name(of: &ObjectMeta) -> String {
     of.name.clone().unwrap_or_default()
 }
 
-/// Everything that has weir's label.
+/// Lists the Jobs and Pods that have weir's label.
 async fn left(inner: &Inner) -> Result<Vec<Removed>, KubeError> {
     let jobs = names::<Job>(inner, "Job").await?;
     let pods = names::<Pod>(inner, "Pod").await?;
     Ok(jobs.into_iter().chain(pods).collect())
 }
 
-/// A kind of object that is in a namespace.
+/// A kind of namespaced object.
 trait Kind:
     Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
     + Clone
@@ -116,11 +110,11 @@ async fn all<K: Kind>(inner: &Inner) -> Result<Vec<K>, KubeError> {
 }
 
 async fn names<K: Kind>(inner: &Inner, kind: &'static str) -> Result<Vec<Removed>, KubeError> {
-    let removed = |object: K| Removed {
-        kind,
-        name: object.name_any(),
-    };
-    Ok(all(inner).await?.into_iter().map(removed).collect())
+    Ok(all::<K>(inner)
+        .await?
+        .into_iter()
+        .map(|object| Removed { kind, name: object.name_any() })
+        .collect())
 }
 
 async fn delete<K: Kind>(inner: &Inner, found: &[Removed], kind: &str) -> Result<(), KubeError> {

@@ -1,4 +1,4 @@
-//! What weir asks of a cluster, and whether it may.
+//! Rights that weir needs in a cluster, and checks for them.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
 use crate::objects::{self, MANAGED_BY};
 
-/// What is to be allowed in a namespace.
+/// Rights on one kind of object in a namespace.
 #[derive(Clone, Copy)]
 struct Rule<'r> {
     group: &'r str,
     resource: &'r str,
     verbs: &'r [&'r str],
-    /// `None`: all of them.
+    /// Name of the only object; `None`: all objects.
     name: Option<&'r str>,
 }
 
-/// All that weir asks for where its generators are.
+/// Rights that weir needs in the namespace of its generators.
 const RULES: [Rule<'static>; 4] = [
     rule("batch", "jobs", &["create", "get", "list", "delete"]),
     rule("", "pods", &["create", "get", "list", "delete"]),
@@ -38,56 +38,49 @@ const EXEC: Rule<'static> = rule("", "pods/exec", &["create", "get"]);
 const FORWARD: Rule<'static> = rule("", "pods/portforward", &["create", "get"]);
 const PODS: Rule<'static> = rule("", "pods", &["list"]);
 const EVENTS: Rule<'static> = rule("", "events", &["list"]);
-/// What roll-outs of a changed workload need besides.
+/// Additional rights for roll-outs of a changed Deployment.
 const REPLICA_SETS: Rule<'static> = rule("apps", "replicasets", &["list", "delete"]);
 
-/// What finding out what an Ingress serves needs where that is, ...
+/// Rights for finding the URL of an Ingress, in the Ingress's namespace.
 const INGRESSES: Rule<'static> = rule("networking.k8s.io", "ingresses", &["get"]);
-/// ... and in the whole cluster.
-const OF_CONTROLLERS: [Rule<'static>; 2] = [
-    rule("", "services", &["list"]),
-    rule("networking.k8s.io", "ingressclasses", &["list"]),
-];
+/// Rights for finding the URL of an Ingress, in the whole cluster.
+const OF_CONTROLLERS: [Rule<'static>; 2] =
+    [rule("", "services", &["list"]), rule("networking.k8s.io", "ingressclasses", &["list"])];
 
-/// The same of a DaemonSet's.
+/// Additional rights for roll-outs of a changed DaemonSet.
 const REVISIONS: Rule<'static> = rule("apps", "controllerrevisions", &["list", "delete"]);
 
 const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Rule<'r> {
-    Rule {
-        group,
-        resource,
-        verbs,
-        name: None,
-    }
+    Rule { group, resource, verbs, name: None }
 }
 
-/// The names of the roles, and of their bindings.
+/// Names of the roles and of their bindings.
 const ROLE: &str = "weir";
 const CONTROLLER_ROLE: &str = "weir-controller";
 const SAMPLES_ROLE: &str = "weir-samples";
 const INGRESS_ROLE: &str = "weir-ingress";
 
-/// How the pods of workloads are asked what they run with.
+/// Way in which the pods of workloads are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// By a command in them.
+    /// By a command in the pod.
     Command,
-    /// Over a port of theirs.
+    /// By a request to a port of the pod.
     Port,
 }
 
-/// Objects of others that a study has to do with.
+/// Objects of others that a study uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Used {
-    /// Those that it changes.
+    /// Objects that the study changes.
     pub changed: Vec<ObjectRef>,
-    /// The workloads whose pods it asks.
+    /// Workloads whose pods the study queries.
     pub asked: Vec<ObjectRef>,
-    /// How it asks them.
+    /// Way in which those pods are queried.
     pub asks: Asks,
 }
 
-/// What these need, by namespace.
+/// Returns the rights that a study needs on objects of others, by namespace.
 fn rules_of(used: &Used) -> BTreeMap<&str, Vec<Rule<'_>>> {
     let mut rules: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
     for object in &used.changed {
@@ -115,13 +108,10 @@ fn rules_of(used: &Used) -> BTreeMap<&str, Vec<Rule<'_>>> {
 }
 
 fn of_object<'o>(object: &'o ObjectRef, verbs: &'o [&'o str]) -> Rule<'o> {
-    Rule {
-        name: Some(&object.name),
-        ..rule(object.group(), &object.resource, verbs)
-    }
+    Rule { name: Some(&object.name), ..rule(object.group(), &object.resource, verbs) }
 }
 
-/// Adds rules that are not there yet.
+/// Adds rules for resources that have none yet.
 fn add_new<'r, const N: usize>(rules: &mut Vec<Rule<'r>>, more: [Rule<'r>; N]) {
     for one in more {
         let mut known = rules.iter();
@@ -131,14 +121,14 @@ fn add_new<'r, const N: usize>(rules: &mut Vec<Rule<'r>>, more: [Rule<'r>; N]) {
     }
 }
 
-/// Asks the API server whether the user may do all that the pods of generators need.
+/// Checks that the user has all rights that the pods of generators need.
 pub(crate) async fn check(inner: &Inner) -> Result<(), KubeError> {
     let namespace = &inner.namespace;
     let manifest = |user: &str| manifest(namespace, user);
     check_all(inner, namespace, &RULES, &manifest).await
 }
 
-/// The same of what a study has to do with.
+/// Checks that the user has all rights that a study needs on objects of others.
 pub(crate) async fn check_used(inner: &Inner, used: &Used) -> Result<(), KubeError> {
     let manifest = |user: &str| manifest_of(used, user);
     for (namespace, rules) in rules_of(used) {
@@ -147,7 +137,8 @@ pub(crate) async fn check_used(inner: &Inner, used: &Used) -> Result<(), KubeErr
     Ok(())
 }
 
-/// The same of finding out what an Ingress of a namespace serves. What is asked of the whole cluster besides can be done without.
+/// Checks that the user may read the Ingresses of a namespace. Rights in the whole cluster are not checked, since they
+/// are optional.
 pub(crate) async fn check_ingress(inner: &Inner, namespace: &str) -> Result<(), KubeError> {
     let manifest = |user: &str| manifest_of_ingress(namespace, user);
     check_all(inner, namespace, &[INGRESSES], &manifest).await
@@ -174,9 +165,7 @@ async fn check_all(
             let answer =
                 answer.map_err(|error| inner.failed("ask what this user may do", error))?;
             if !answer.status.is_some_and(|status| status.allowed) {
-                let name = rule
-                    .name
-                    .map_or_else(String::new, |name| format!(" {name}"));
+                let name = rule.name.map_or_else(String::new, |name| format!(" {name}"));
                 missing.push(format!("{verb} {}{name}", rule.resource));
             }
         }
@@ -210,38 +199,33 @@ fn attributes(namespace: &str, rule: &Rule<'_>, verb: &str) -> ResourceAttribute
     }
 }
 
-/// Whom the API server takes the user for.
+/// Returns the user's name as the API server knows it; `USER` if the query fails.
 async fn user(inner: &Inner) -> String {
     let reviews: Api<SelfSubjectReview> = Api::all(inner.client.clone());
-    let review = reviews
-        .create(&PostParams::default(), &SelfSubjectReview::default())
-        .await;
-    let name = review
-        .ok()
-        .and_then(|review| review.status?.user_info?.username);
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await;
+    let name = review.ok().and_then(|review| review.status?.user_info?.username);
     name.unwrap_or_else(|| "USER".to_owned())
 }
 
-/// The Role and the RoleBinding that grant a user what weir needs in a namespace, as YAML documents.
+/// Renders the Role and the RoleBinding that grant a user the rights that weir needs in a namespace, as YAML documents.
 pub fn manifest(namespace: &str, user: &str) -> String {
     documents(ROLE, namespace, &RULES, user)
 }
 
-/// Those that grant what a study has to do with objects of others, in each of their namespaces.
+/// Renders the Roles and RoleBindings that grant a user the rights that a study needs on objects of others, in each of
+/// their namespaces.
 pub fn manifest_of(used: &Used, user: &str) -> String {
     let rules = rules_of(used).into_iter();
-    rules
-        .map(|(namespace, rules)| documents(CONTROLLER_ROLE, namespace, &rules, user))
-        .collect()
+    rules.map(|(namespace, rules)| documents(CONTROLLER_ROLE, namespace, &rules, user)).collect()
 }
 
-/// Those that grant a user to sample pods of a proxy.
+/// Renders the Role and the RoleBinding that let a user sample pods of a proxy.
 pub fn manifest_of_samples(pods: &ProxyPods, user: &str) -> String {
     documents(SAMPLES_ROLE, &pods.namespace, &[PODS, EXEC], user)
 }
 
-/// Those that grant a user to find out what an Ingress of a namespace serves, and where. Its controller may be in any
-/// namespace.
+/// Renders the roles and bindings that let a user find the URL and the address of an Ingress in a namespace. They
+/// include a ClusterRole, since the controller may be in any namespace.
 pub fn manifest_of_ingress(namespace: &str, user: &str) -> String {
     let own = documents(INGRESS_ROLE, namespace, &[INGRESSES], user);
     let of_all = granting((INGRESS_ROLE, None), &OF_CONTROLLERS, user);
@@ -252,7 +236,7 @@ fn documents(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> Str
     granting((role, Some(namespace)), rules, user)
 }
 
-/// A role of a namespace, or of the whole cluster, and its binding.
+/// Renders a role of a namespace, or of the whole cluster if `namespace` is `None`, and its binding.
 fn granting((role, namespace): (&str, Option<&str>), rules: &[Rule<'_>], user: &str) -> String {
     let mut metadata = json!({
         "name": role,
@@ -291,7 +275,7 @@ fn granting((role, namespace): (&str, Option<&str>), rules: &[Rule<'_>], user: &
     [role, binding].iter().map(objects::yaml).collect()
 }
 
-/// Whoever has this name: service accounts have one of a form of their own.
+/// Renders the subject of a binding. Service accounts are recognized by the form of their names.
 fn subject(user: &str) -> Value {
     let account = user.strip_prefix("system:serviceaccount:");
     match account.and_then(|account| account.split_once(':')) {
@@ -308,10 +292,7 @@ mod tests {
 
     #[test]
     fn a_service_account_is_bound_as_one() {
-        assert_eq!(
-            subject("system:serviceaccount:ci:weir")["kind"],
-            "ServiceAccount"
-        );
+        assert_eq!(subject("system:serviceaccount:ci:weir")["kind"], "ServiceAccount");
         assert_eq!(subject("jane")["kind"], "User");
         let text = manifest("bench", "jane");
         assert_eq!(text.matches("---\n").count(), 2, "{text}");
@@ -323,14 +304,8 @@ mod tests {
             namespace: "ingress".to_owned(),
             name: "settings".to_owned(),
         };
-        let workload = ObjectRef {
-            api: "apps/v1".to_owned(),
-            ..object.clone()
-        };
-        let elsewhere = ObjectRef {
-            namespace: "shop".to_owned(),
-            ..object.clone()
-        };
+        let workload = ObjectRef { api: "apps/v1".to_owned(), ..object.clone() };
+        let elsewhere = ObjectRef { namespace: "shop".to_owned(), ..object.clone() };
         let text = |changed: &[&ObjectRef], asks: Option<Asks>| {
             let used = Used {
                 changed: changed.iter().copied().cloned().collect(),
@@ -341,19 +316,9 @@ mod tests {
         };
         for (changed, asks, has, has_not) in [
             (vec![&object], None, "resourceNames", "pods"),
-            (
-                vec![&object, &workload],
-                Some(Asks::Command),
-                "pods/exec",
-                "portforward",
-            ),
+            (vec![&object, &workload], Some(Asks::Command), "pods/exec", "portforward"),
             (vec![&workload], None, "replicasets", "pods/exec"),
-            (
-                vec![&object],
-                Some(Asks::Port),
-                "pods/portforward",
-                "replicasets",
-            ),
+            (vec![&object], Some(Asks::Port), "pods/portforward", "replicasets"),
             (vec![&object, &elsewhere], None, "namespace: shop", "pods"),
             (vec![], Some(Asks::Port), "- get", "- update"),
         ] {
@@ -369,17 +334,12 @@ mod tests {
     #[test]
     fn what_is_only_read_is_granted_to_be_read() {
         let text = manifest_of_samples(&"ingress/app=a".parse().unwrap(), "jane");
-        assert!(
-            text.contains("namespace: ingress") && text.contains("pods/exec"),
-            "{text}"
-        );
+        assert!(text.contains("namespace: ingress") && text.contains("pods/exec"), "{text}");
         assert!(!text.contains("- delete"), "{text}");
         let text = manifest_of_ingress("shop", "jane");
-        for (words, times) in [
-            ("kind: ClusterRole\n", 2),
-            ("kind: Role\n", 2),
-            ("namespace: shop", 2),
-        ] {
+        for (words, times) in
+            [("kind: ClusterRole\n", 2), ("kind: Role\n", 2), ("namespace: shop", 2)]
+        {
             assert_eq!(text.matches(words).count(), times, "{words}: {text}");
         }
     }

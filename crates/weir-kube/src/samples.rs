@@ -1,4 +1,4 @@
-//! The pods of a proxy, and a command in one of them that is asked again and again.
+//! The pods of a proxy, and a command in one of them that is queried repeatedly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
 use crate::{health, pods, workload};
 
-/// How long an answer of a pod may take: its quota may hold back whatever runs in it.
+/// Time limit for an answer of a pod, whose quota may delay whatever runs in it.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long the stream's end may take.
+/// Time limit for the stream to end.
 const GRACE: Duration = Duration::from_millis(500);
-/// How much an answer may have.
+/// Maximum size of an answer, bytes.
 const MOST: usize = 8 << 20;
-/// The event that a pod has when its node is not heard of.
+/// Reason of the event that a pod gets when its node does not report.
 const NOT_READY: &str = "NodeNotReady";
-/// Names the container that is meant where nobody says which (kubectl's own).
+/// Annotation that names the default container (kubectl's own).
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
-/// Which pods are a proxy's.
+/// Selection of a proxy's pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodsOf {
-    /// Those with a label.
+    /// Pods with certain labels.
     Labelled(ProxyPods),
-    /// Those of a workload, and which container of them is the proxy's, where that is known.
+    /// Pods of a workload, and the name of the proxy's container, if known.
     Workload(ObjectRef, Option<String>),
 }
 
@@ -45,24 +45,24 @@ impl std::fmt::Display for PodsOf {
     }
 }
 
-/// A pod of a proxy that runs.
+/// A running pod of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyPod {
-    /// Its namespace.
+    /// Namespace of the pod.
     pub namespace: String,
-    /// Its name.
+    /// Name of the pod.
     pub name: String,
-    /// The proxy's container.
+    /// Name of the proxy's container.
     pub container: String,
-    /// The node that it runs on.
+    /// Node of the pod.
     pub node: String,
 }
 
 impl Cluster {
-    /// The pods of a proxy that run now, by name.
+    /// Returns the running pods of a proxy, sorted by name.
     ///
     /// # Errors
-    /// They cannot be listed, or none of them runs.
+    /// The pods cannot be listed, or none of them runs.
     pub fn proxy_pods(&self, of: &PodsOf) -> Result<Vec<ProxyPod>, KubeError> {
         let container = match of {
             PodsOf::Workload(_, container) => container.as_deref(),
@@ -75,16 +75,17 @@ impl Cluster {
             .filter_map(|pod| proxy_pod(pod, container))
             .collect();
         pods.sort_by(|a, b| a.name.cmp(&b.name));
-        match pods.is_empty() {
-            false => Ok(pods),
-            true => Err(KubeError::Request {
+        if pods.is_empty() {
+            Err(KubeError::Request {
                 doing: format!("cannot read the {of}"),
                 why: "none of them runs".to_owned(),
-            }),
+            })
+        } else {
+            Ok(pods)
         }
     }
 
-    /// All pods of a proxy, as the cluster tells of them.
+    /// Returns all pods of a proxy, as the cluster reports them.
     pub(crate) fn pods_of(&self, of: &PodsOf) -> Result<Vec<v1::Pod>, KubeError> {
         let inner = &self.inner;
         let pods = match of {
@@ -101,7 +102,7 @@ impl Cluster {
         Ok(list?.items)
     }
 
-    /// Nodes of a proxy's pods that the cluster does not hear of now, with what it says of each.
+    /// Returns the nodes of a proxy's pods that are lost at present, each with the cluster's message.
     ///
     /// # Errors
     /// The pods cannot be listed.
@@ -127,7 +128,7 @@ impl Cluster {
     /// Starts a command in a pod that answers each line with some text.
     ///
     /// # Errors
-    /// The user may not, or the pod is gone. That its image does not have the program shows at the first question.
+    /// The user lacks rights, or the pod is gone. If the image lacks the program, only the first query fails.
     pub fn converse(&self, pod: &ProxyPod, command: &[&str]) -> Result<Talk, KubeError> {
         let inner = &self.inner;
         let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &pod.namespace);
@@ -139,19 +140,14 @@ impl Cluster {
             ..AttachParams::default()
         };
         let doing = format!("run `{}` in pod `{}`", command[0], pod.name);
-        let process = inner.run(&doing, async {
+        let mut process = inner.run(&doing, async {
             let process = api.exec(&pod.name, command.iter().copied(), &params).await;
             process.map_err(|error| inner.failed(&doing, error))
-        });
-        let mut process = process?;
+        })?;
         match (process.stdin(), process.stdout()) {
-            (Some(to), Some(from)) => Ok(Talk {
-                inner: Arc::clone(inner),
-                doing,
-                process,
-                to: Some(to),
-                from,
-            }),
+            (Some(to), Some(from)) => {
+                Ok(Talk { inner: Arc::clone(inner), doing, process, to: Some(to), from })
+            }
             _ => Err(KubeError::Request {
                 doing: format!("cannot {doing}"),
                 why: "the stream is not complete".to_owned(),
@@ -160,7 +156,7 @@ impl Cluster {
     }
 }
 
-/// What is said of a pod's node; by the pod's events, where nodes may not be read.
+/// Returns the cluster's message about a pod's node; taken from the pod's events if nodes may not be read.
 async fn said_of_node(inner: &Inner, pod: &v1::Pod, node: &str) -> Option<String> {
     if let Ok(said) = health::of(inner, node).await {
         return said;
@@ -187,7 +183,7 @@ fn proxy_pod(pod: &v1::Pod, container: Option<&str>) -> Option<ProxyPod> {
     })
 }
 
-/// A command in a pod. It ends with its input, when this is dropped or weir ends.
+/// A running command in a pod. The command ends with its input, when this is dropped or weir ends.
 pub struct Talk {
     inner: Arc<Inner>,
     doing: String,
@@ -198,14 +194,12 @@ pub struct Talk {
 
 impl std::fmt::Debug for Talk {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Talk")
-            .field("doing", &self.doing)
-            .finish_non_exhaustive()
+        to.debug_struct("Talk").field("doing", &self.doing).finish_non_exhaustive()
     }
 }
 
 impl Talk {
-    /// Sends an empty line, and gives what is printed until it ends with `end`.
+    /// Sends an empty line, and returns the output up to and including `end`.
     ///
     /// # Errors
     /// The command has ended, prints too much, or takes longer than ten seconds.
@@ -213,10 +207,7 @@ impl Talk {
         let inner = Arc::clone(&self.inner);
         let what = format!("{}: an answer", self.doing);
         let answered = inner.within(ANSWER, self.answer(end));
-        answered.unwrap_or(Err(KubeError::Overdue {
-            what,
-            within: ANSWER,
-        }))
+        answered.unwrap_or(Err(KubeError::Overdue { what, within: ANSWER }))
     }
 
     async fn answer(&mut self, end: &str) -> Result<String, KubeError> {
@@ -245,7 +236,7 @@ impl Talk {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// What the API server says of its end.
+    /// Returns the error for a command that has ended, with the API server's message.
     async fn ended(&mut self) -> KubeError {
         let status = match self.process.take_status() {
             Some(status) => status.await,

@@ -1,13 +1,13 @@
-//! What keeps a pod from running, from what the cluster tells of it.
+//! Reasons why a pod does not run, derived from the cluster's reports.
 
 use k8s_openapi::api::core::v1::{ContainerState, Event, Pod};
 
-/// What keeps a pod from running.
+/// Reason why a pod does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) why: String,
     pub(crate) hint: Option<&'static str>,
-    /// Whether to wait would be in vain.
+    /// True if waiting is useless.
     pub(crate) is_final: bool,
 }
 
@@ -19,14 +19,14 @@ const EVICTED: &str =
 
 const MEND: &str =
     "weir has not changed its template: mend it first, such as with `kubectl rollout undo`";
-/// What to do about pods of somebody's workload that no node can have.
+/// Advice for a workload's pods that fit no node.
 pub(crate) const PLACES: &str = "a node must satisfy all that the pods ask for: node_selector, pod_affinity, pod_anti_affinity, spread, requests \
                       and host ports; its taints need tolerations; `kubectl get nodes --show-labels` shows what nodes have";
 const SYSCTLS: &str = "whoever runs the node can let pods set it (--allowed-unsafe-sysctls of the kubelet); settings that Kubernetes \
                        calls safe need nothing, see `weir parameters NAME`";
 
 impl Trouble {
-    /// The same of a pod of a workload that is somebody else's: what there is to do about weir's own pods does not help it.
+    /// Adapts the advice to a pod of somebody else's workload, since advice about weir's own pods does not apply there.
     pub(crate) fn of_workload(self, is_changed: bool) -> Trouble {
         let own = self.hint.filter(|hint| *hint == SYSCTLS);
         let hint = match (is_changed, self.is_final) {
@@ -38,57 +38,32 @@ impl Trouble {
     }
 }
 
-/// Reasons for which a container waits that do not pass by themselves, with what to do.
+/// Reasons for a container's waiting that do not pass by themselves, each with a description and advice.
 const WAITING: [(&str, &str, Option<&str>); 7] = [
     ("ErrImagePull", "its image cannot be pulled", Some(IMAGE)),
-    (
-        "ImagePullBackOff",
-        "its image cannot be pulled",
-        Some(IMAGE),
-    ),
-    (
-        "InvalidImageName",
-        "its image has no valid name",
-        Some(IMAGE),
-    ),
-    (
-        "ErrImageNeverPull",
-        "its image is not on the node",
-        Some(IMAGE),
-    ),
-    (
-        "CreateContainerConfigError",
-        "its container cannot be made",
-        None,
-    ),
+    ("ImagePullBackOff", "its image cannot be pulled", Some(IMAGE)),
+    ("InvalidImageName", "its image has no valid name", Some(IMAGE)),
+    ("ErrImageNeverPull", "its image is not on the node", Some(IMAGE)),
+    ("CreateContainerConfigError", "its container cannot be made", None),
     ("CreateContainerError", "its container cannot be made", None),
     ("RunContainerError", "its container cannot be started", None),
 ];
 
-/// What keeps a pod from running; `None`: nothing that is known, or it runs.
+/// Returns the reason why a pod does not run; `None`: it runs, or no reason is known.
 pub(crate) fn of_pod(pod: &Pod) -> Option<Trouble> {
     let status = pod.status.as_ref()?;
     let words = |parts: &[&Option<String>]| {
         let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_deref()).collect();
         parts.join(": ")
     };
-    let of = |why: String, hint, is_final| {
-        Some(Trouble {
-            why,
-            hint,
-            is_final,
-        })
-    };
+    let of = |why: String, hint, is_final| Some(Trouble { why, hint, is_final });
     match status.reason.as_deref() {
         Some("Evicted" | "Preempting" | "Preempted") => {
             let why = format!("it was evicted: {}", words(&[&status.message]));
             return of(why, Some(EVICTED), true);
         }
         Some("NodeLost" | "NodeShutdown" | "Terminated" | "Shutdown") => {
-            let why = format!(
-                "its node went away: {}",
-                words(&[&status.reason, &status.message])
-            );
+            let why = format!("its node went away: {}", words(&[&status.reason, &status.message]));
             return of(why, None, true);
         }
         _ => {}
@@ -98,10 +73,13 @@ pub(crate) fn of_pod(pod: &Pod) -> Option<Trouble> {
         let ended = state.terminated.as_ref();
         ended.is_none_or(|ended| ended.exit_code != 0)
     };
-    let first = status.init_container_statuses.iter().flatten();
-    let first = first.filter_map(|container| container.state.as_ref());
-    let containers = status.container_statuses.iter().flatten();
-    let containers = containers.filter_map(|container| container.state.as_ref());
+    let first = status
+        .init_container_statuses
+        .iter()
+        .flatten()
+        .filter_map(|container| container.state.as_ref());
+    let containers =
+        status.container_statuses.iter().flatten().filter_map(|container| container.state.as_ref());
     for state in first.filter(has_failed).chain(containers) {
         if let Some(trouble) = of_container(state) {
             return Some(trouble);
@@ -145,29 +123,19 @@ fn of_container(state: &ContainerState) -> Option<Trouble> {
         };
         let hint = (ended.reason.as_deref() == Some("OOMKilled"))
             .then_some("give it more with --pod-memory");
-        return Some(Trouble {
-            why,
-            hint,
-            is_final: true,
-        });
+        return Some(Trouble { why, hint, is_final: true });
     }
     let waiting = state.waiting.as_ref()?;
     let reason = waiting.reason.as_deref()?;
     let (_, why, hint) = WAITING.into_iter().find(|(known, ..)| *known == reason)?;
     let message = waiting.message.as_deref().unwrap_or_default();
-    Some(Trouble {
-        why: format!("{why}: {reason}: {message}"),
-        hint,
-        is_final: true,
-    })
+    Some(Trouble { why: format!("{why}: {reason}: {message}"), hint, is_final: true })
 }
 
-/// Why a Job makes no pods, from its events: quota, limits, a policy.
+/// Returns the reason why a Job creates no pods, from its events: quota, limits, a policy.
 pub(crate) fn of_job(events: &[Event]) -> Option<Trouble> {
-    let refused = events
-        .iter()
-        .rev()
-        .find(|event| event.reason.as_deref() == Some("FailedCreate"))?;
+    let refused =
+        events.iter().rev().find(|event| event.reason.as_deref() == Some("FailedCreate"))?;
     Some(Trouble {
         why: format!(
             "the cluster refuses its pods: {}",
@@ -181,7 +149,7 @@ pub(crate) fn of_job(events: &[Event]) -> Option<Trouble> {
     })
 }
 
-/// Why a workload's new pods are not made, from what the cluster says of it.
+/// Returns the reason why a workload's new pods are not created, from the cluster's message.
 pub(crate) fn of_refused_pods(said: &str) -> Trouble {
     Trouble {
         why: format!("the cluster refuses them: {said}"),
@@ -193,19 +161,14 @@ pub(crate) fn of_refused_pods(said: &str) -> Trouble {
     }
 }
 
-/// An event as a line.
+/// Formats an event as a line.
 pub(crate) fn line(event: &Event) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_default();
     let times = match event.count {
         Some(count) if count > 1 => format!(" ({count} times)"),
         _ => String::new(),
     };
-    format!(
-        "{} {}: {}{times}",
-        or(&event.type_),
-        or(&event.reason),
-        or(&event.message).trim()
-    )
+    format!("{} {}: {}{times}", or(&event.type_), or(&event.reason), or(&event.message).trim())
 }
 
 #[cfg(test)]
@@ -236,11 +199,7 @@ mod tests {
                 "evicted: low on memory",
                 true,
             ),
-            (
-                json!({"phase": "Failed", "reason": "NodeLost"}),
-                "its node went away",
-                true,
-            ),
+            (json!({"phase": "Failed", "reason": "NodeLost"}), "its node went away", true),
             (
                 container(
                     json!({"waiting": {"reason": "ErrImagePull", "message": "no such host"}}),
@@ -253,11 +212,7 @@ mod tests {
                 "more memory than its limit",
                 true,
             ),
-            (
-                container(json!({"terminated": {"exitCode": 2}})),
-                "exit code 2",
-                true,
-            ),
+            (container(json!({"terminated": {"exitCode": 2}})), "exit code 2", true),
             (
                 init(
                     json!({"terminated": {"exitCode": 2, "reason": "Error", "message": "sh: read-only\n"}}),
@@ -295,20 +250,10 @@ mod tests {
             )
             .unwrap()
         };
-        let events = [
-            event("SuccessfulCreate", "made"),
-            event("FailedCreate", "exceeded quota: small"),
-        ];
-        assert!(
-            of_job(&events)
-                .unwrap()
-                .why
-                .contains("exceeded quota: small")
-        );
+        let events =
+            [event("SuccessfulCreate", "made"), event("FailedCreate", "exceeded quota: small")];
+        assert!(of_job(&events).unwrap().why.contains("exceeded quota: small"));
         assert_eq!(of_job(&events[..1]), None);
-        assert_eq!(
-            line(&events[1]),
-            "Warning FailedCreate: exceeded quota: small (3 times)"
-        );
+        assert_eq!(line(&events[1]), "Warning FailedCreate: exceeded quota: small (3 times)");
     }
 }

@@ -1,4 +1,4 @@
-//! New pods of a workload that no node can have: how long that is borne.
+//! New pods of a workload that fit no node, and how long weir waits for a node.
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +11,20 @@ use crate::object_ref::ObjectRef;
 use crate::pods;
 use crate::trouble::PLACES;
 
-/// How long the scheduler must find no node until that is believed. It looks again at once when something changes.
+/// Time for which the scheduler must find no node before that counts. It tries again at once when something changes.
 const UNPLACED: Duration = Duration::from_secs(15);
-/// How long events may be asked for.
+/// Time limit for reading events.
 const ANSWER: Duration = Duration::from_secs(20);
-/// What autoscalers of nodes note of a pod for which they bring a node: that of Kubernetes, and Karpenter.
+/// Reasons of the events with which node autoscalers announce a new node for a pod: Kubernetes' own, and Karpenter's.
 const BRINGS_NODE: [&str; 2] = ["TriggeredScaleUp", "Nominated"];
 
-/// Since when a new pod has had no node, while nothing was on the way that could change it.
+/// Time since which a new pod has had no node, and nothing in progress could change that.
 #[derive(Default)]
 pub(crate) struct Unplaced(Option<Instant>);
 
 impl Unplaced {
-    /// Whether to wait longer is in vain. `pod` is one that no node can have now; `is_making_room`: older pods are going.
+    /// Returns true if further waiting is useless. `pod` is a pod that fits no node now, and `is_making_room` is true
+    /// while older pods are being deleted.
     pub(crate) fn is_vain(
         &mut self,
         inner: &Inner,
@@ -47,24 +48,25 @@ impl Unplaced {
     }
 }
 
-/// Whether the scheduler has other pods go for it.
+/// Returns true if the scheduler evicts other pods to make room for this one.
 fn has_nomination(pod: &v1::Pod) -> bool {
     let status = pod.status.as_ref();
     let nominated = status.and_then(|status| status.nominated_node_name.as_deref());
     nominated.is_some_and(|node| !node.is_empty())
 }
 
-/// Whether an autoscaler has said that it brings a node.
+/// Returns true if an autoscaler has announced a new node for the pod.
 fn brings_node(inner: &Inner, pod: &v1::Pod) -> bool {
     let namespace = pod.namespace().unwrap_or_default();
     let name = pod.name_any();
-    let events = inner.within(ANSWER, pods::events_in(inner, &namespace, &name));
-    let events = events.unwrap_or_default();
+    let events =
+        inner.within(ANSWER, pods::events_in(inner, &namespace, &name)).unwrap_or_default();
     let mut reasons = events.iter().filter_map(|event| event.reason.as_deref());
     reasons.any(|reason| BRINGS_NODE.contains(&reason))
 }
 
-/// That no node can have a pod of a DaemonSet, which has a pod for each node that its pods can have.
+/// Creates the error for a DaemonSet that has no pods because no node satisfies their requirements; a DaemonSet has one
+/// pod for each suitable node.
 pub(crate) fn of_daemon_set(object: &ObjectRef) -> KubeError {
     KubeError::Pods {
         what: format!("{object} has no pods"),

@@ -1,11 +1,11 @@
-//! Deployments and DaemonSets whose template weir changes: their roll-outs, and what their pods run with.
+//! Deployments and DaemonSets whose template weir changes: roll-outs, and the effective values in their pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1;
-use kube::api::{DeleteParams, DynamicObject, ListParams};
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::Value;
 
@@ -21,28 +21,29 @@ use crate::refusals::Refusals;
 use crate::trouble;
 use crate::unplaced::{self, Unplaced};
 
-/// Where what is of pods stands in what they are made from.
+/// Prefix of the places that belong to a workload's pod template.
 const TEMPLATE: &str = "/spec/template/";
-/// How often is looked.
+/// Interval at which roll-outs are polled.
 const LOOK: Duration = Duration::from_millis(300);
-/// How often nodes of pods that do not serve are looked at.
+/// Interval at which nodes of pods that are not ready are checked.
 const LOOK_AT_NODES: Duration = Duration::from_secs(3);
-/// How long a pod that cannot run may be seen where weir has not changed its workload: it may be one of an earlier template,
-/// which is going.
+/// Time for which a pod that cannot run is tolerated if weir has not changed its workload: it may belong to an earlier
+/// template and be about to be deleted.
 const GOING: Duration = Duration::from_secs(10);
-/// How long the cluster's controllers may take to empty a ReplicaSet of a template that is put back.
+/// Time limit for the cluster's controllers to empty the ReplicaSet of a template that was put back.
 const EMPTIED: Duration = Duration::from_secs(30);
 
-/// What is kept of a workload's templates: a ReplicaSet of a Deployment, a ControllerRevision of a DaemonSet.
+/// A stored version of a workload's template: a ReplicaSet of a Deployment, or a ControllerRevision of a DaemonSet.
 pub(crate) struct Set {
     pub(crate) name: String,
-    /// Pods that it is to have.
+    /// Number of pods that the set should have.
     wanted: i64,
-    /// The template of its pods stands in it where that of its workload does.
+    /// Content, with the pod template at the same place as in the workload.
     text: Value,
 }
 
-/// What the templates of a workload are kept as; nothing: it is no workload that weir knows.
+/// Returns the type of the objects that store a workload's templates, as a reference without a name; `None` if weir
+/// does not know the kind of workload.
 fn kept_as(object: &ObjectRef) -> Option<ObjectRef> {
     let (kind, resource) = match (object.group(), object.resource.as_str()) {
         ("apps", "deployments") => ("ReplicaSet", "replicasets"),
@@ -58,7 +59,7 @@ fn kept_as(object: &ObjectRef) -> Option<ObjectRef> {
     })
 }
 
-/// The templates that are kept of a workload; none of what is no workload.
+/// Lists the stored templates of a workload; empty for other objects.
 pub(crate) fn templates(
     inner: &Inner,
     object: &ObjectRef,
@@ -76,19 +77,21 @@ pub(crate) fn templates(
         let mut owners = set.owner_references().iter();
         owners.any(|owner| owner.uid == uid)
     });
-    let of = |set: DynamicObject| Set {
-        wanted: set.data["spec"]["replicas"].as_i64().unwrap_or(0),
-        name: set.name_any(),
-        text: match set.data.get("data") {
-            Some(data) => data.clone(),
-            None => set.data,
-        },
-    };
-    Ok(own.map(of).collect())
+    Ok(own
+        .map(|set| Set {
+            wanted: set.data["spec"]["replicas"].as_i64().unwrap_or(0),
+            name: set.name_any(),
+            text: match set.data.get("data") {
+                Some(data) => data.clone(),
+                None => set.data,
+            },
+        })
+        .collect())
 }
 
 impl Set {
-    /// Whether its pods have a value of weir's. Others roll their own changes out meanwhile.
+    /// Returns true if the template has a value of weir's. Other templates may come from changes that others roll out
+    /// meanwhile.
     fn has(&self, given: &BTreeMap<String, Vec<Value>>) -> bool {
         let mut of_pods = given.iter().filter(|(at, _)| at.starts_with(TEMPLATE));
         of_pods.any(|(at, values)| {
@@ -98,9 +101,9 @@ impl Set {
     }
 }
 
-/// Removes what is kept of templates with weir's values, once it is to have no pods any more: an unhealthy ReplicaSet would go
-/// on making pods, and all would take the places of older ones in the workload's history. `before` are those that it had
-/// before weir.
+/// Deletes stored templates with weir's values once they have no pods any more. An unhealthy ReplicaSet would go on
+/// creating pods, and all of them would displace older ones in the workload's history. `before` lists the templates
+/// that existed before weir.
 pub(crate) fn forget(
     inner: &Inner,
     object: &ObjectRef,
@@ -148,20 +151,17 @@ pub(crate) fn forget(
     }
 }
 
-/// Whether the cluster's controllers have seen the present text of a workload.
+/// Returns true if the cluster's controllers have seen the present text of a workload.
 fn is_seen(now: &Value) -> bool {
     let number = |value: &Value| value.as_i64().unwrap_or(0);
     number(&now["status"]["observedGeneration"]) >= number(&now["metadata"]["generation"])
 }
 
-/// How a roll-out stands, from what the cluster says of a Deployment or a DaemonSet.
+/// Returns true if a roll-out is complete, according to the status of a Deployment or a DaemonSet.
 fn is_rolled_out(now: &Value) -> bool {
     let number = |names: [&str; 2]| {
         let status = &now["status"];
-        names
-            .iter()
-            .find_map(|name| status[*name].as_i64())
-            .unwrap_or(0)
+        names.iter().find_map(|name| status[*name].as_i64()).unwrap_or(0)
     };
     let wanted = match now["status"]["desiredNumberScheduled"].as_i64() {
         Some(wanted) => wanted,
@@ -174,24 +174,24 @@ fn is_rolled_out(now: &Value) -> bool {
 }
 
 impl Cluster {
-    /// Whether all pods of a workload are of its present template and serve.
+    /// Returns true if all pods of a workload are of its present template and ready.
     ///
     /// # Errors
-    /// There is no such object, or it cannot be read.
+    /// The object does not exist, or cannot be read.
     pub fn is_rolled_out(&self, object: &ObjectRef) -> Result<bool, KubeError> {
         Ok(is_rolled_out(&read(&self.inner, object)?))
     }
 }
 
-/// How many pods a workload is to have; `None`: its nodes say so, as of a DaemonSet.
+/// Returns the number of pods that a workload should have; `None` if it follows from the nodes, as for a DaemonSet.
 ///
 /// # Errors
-/// There is no such object, or it cannot be read.
+/// The object does not exist, or cannot be read.
 pub fn replicas(cluster: &Cluster, object: &ObjectRef) -> Result<Option<i64>, KubeError> {
     Ok(read(&cluster.inner, object)?["spec"]["replicas"].as_i64())
 }
 
-/// A workload as it is now.
+/// Reads a workload; fails if it does not exist.
 fn read(inner: &Inner, object: &ObjectRef) -> Result<Value, KubeError> {
     object.now(inner)?.ok_or_else(|| KubeError::Request {
         doing: format!("cannot read {object}"),
@@ -199,25 +199,28 @@ fn read(inner: &Inner, object: &ObjectRef) -> Result<Value, KubeError> {
     })
 }
 
-/// Whether a DaemonSet is to have no pod at all: no node satisfies what its pods ask for.
+/// Returns true if a DaemonSet should have no pod at all, because no node satisfies the requirements of its pods.
 fn has_no_node(now: &Value) -> bool {
     is_seen(now) && now["status"]["desiredNumberScheduled"].as_i64() == Some(0)
 }
 
-/// The labels of a workload's pods, as a selector of labels.
+/// Returns the label selector for a workload's pods.
 fn selector(now: &Value) -> String {
     let labels = now["spec"]["selector"]["matchLabels"].as_object();
-    let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", value.as_str()?));
-    let pairs: Vec<String> = labels.into_iter().flatten().filter_map(pair).collect();
+    let pairs: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+        .collect();
     pairs.join(",")
 }
 
-/// Whether a pod is not going.
+/// Returns true if a pod is not being deleted.
 fn stays(pod: &v1::Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none()
 }
 
-/// A workload, and its pods but for those that are going.
+/// Reads a workload and its pods, except those that are being deleted.
 pub(crate) fn with_pods(
     inner: &Inner,
     object: &ObjectRef,
@@ -239,7 +242,8 @@ fn with_all_pods(inner: &Inner, object: &ObjectRef) -> Result<(Value, Vec<v1::Po
     Ok((now, list.items))
 }
 
-/// Waits until all pods are of the present template and serve. `before` are the ReplicaSets of older templates.
+/// Waits until all pods are of the present template and ready. `before` are the ReplicaSets of older templates; `None`:
+/// weir has not changed the workload.
 pub(crate) fn rolled_out(
     inner: &Inner,
     (object, before): (&ObjectRef, Option<&BTreeSet<String>>),
@@ -278,9 +282,11 @@ pub(crate) fn rolled_out(
             });
         }
         let is_over = Instant::now() > until;
-        let troubles = pods.iter().filter(is_new);
-        let troubles = troubles.filter_map(|pod| Some((pod, trouble::of_pod(pod)?)));
-        let worst = troubles.max_by_key(|(_, trouble)| trouble.is_final);
+        let worst = pods
+            .iter()
+            .filter(is_new)
+            .filter_map(|pod| Some((pod, trouble::of_pod(pod)?)))
+            .max_by_key(|(_, trouble)| trouble.is_final);
         let waits = worst.as_ref().filter(|(_, trouble)| !trouble.is_final);
         let is_vain = unplaced.is_vain(inner, waits.map(|(pod, _)| *pod), is_making_room);
         let is_changed = before.is_some();
@@ -291,9 +297,7 @@ pub(crate) fn rolled_out(
             let pod = pod.name_any();
             let trouble = trouble.of_workload(is_changed);
             let told = pods::told_in(inner, &object.namespace, ("pod", &pod), trouble);
-            return Err(inner
-                .within(COMMAND, told)
-                .unwrap_or_else(|| overdue(object, within)));
+            return Err(inner.within(COMMAND, told).unwrap_or_else(|| overdue(object, within)));
         }
         if interrupted.load(Ordering::Relaxed) {
             return Err(KubeError::Interrupted);
@@ -305,11 +309,13 @@ pub(crate) fn rolled_out(
     }
 }
 
-/// That a pod which does not serve is on a node that is lost: there is no end of it before the node is back, or the cluster
-/// gives the pod up, which takes minutes.
+/// Returns an error if a pod that is not ready is on a lost node. Such a pod becomes ready only when the node is back,
+/// or the cluster gives the pod up, which takes minutes.
 fn on_lost_node(inner: &Inner, pods: &[v1::Pod]) -> Option<KubeError> {
-    let waiting = pods.iter().filter(|pod| !pods::is_ready(pod));
-    let nodes = waiting.filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
+    let nodes = pods
+        .iter()
+        .filter(|pod| !pods::is_ready(pod))
+        .filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
     let nodes: BTreeSet<String> = nodes.collect();
     nodes.into_iter().find_map(|node| {
         let why = health::lost(inner, &node)?;
@@ -318,33 +324,31 @@ fn on_lost_node(inner: &Inner, pods: &[v1::Pod]) -> Option<KubeError> {
 }
 
 fn overdue(object: &ObjectRef, within: Duration) -> KubeError {
-    KubeError::Overdue {
-        what: format!("the new pods of {object} do not all serve"),
-        within,
-    }
+    KubeError::Overdue { what: format!("the new pods of {object} do not all serve"), within }
 }
 
-/// The pods of a workload that run; at least one.
+/// Returns the running pods of a workload; fails if there are none.
 pub(crate) fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<v1::Pod>, KubeError> {
     let (_, mut pods) = with_pods(inner, object)?;
     pods.retain(runs);
-    match pods.is_empty() {
-        false => Ok(pods),
-        true => Err(KubeError::Request {
+    if pods.is_empty() {
+        Err(KubeError::Request {
             doing: format!("cannot ask the pods of {object}"),
             why: "none of them runs".to_owned(),
-        }),
+        })
+    } else {
+        Ok(pods)
     }
 }
 
-/// Whether a pod runs, and is not going.
+/// Returns true if a pod runs and is not being deleted.
 pub(crate) fn runs(pod: &v1::Pod) -> bool {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref());
     phase == Some("Running") && stays(pod)
 }
 
-/// What stands at a place in every pod of a workload that runs, by the pod's name. The place is a pointer as for
+/// Returns the value at a place in every running pod of a workload, with the pod's name. The place is a pointer as for
 /// [`crate::Changes::set`].
 ///
 /// # Errors
@@ -382,10 +386,7 @@ mod tests {
             (deployment(2, [3, 2, 2]), false),
             (deployment(2, [2, 1, 2]), false),
             (deployment(2, [2, 2, 1]), false),
-            (
-                json!({"metadata": {"generation": 1}, "spec": {}, "status": {}}),
-                false,
-            ),
+            (json!({"metadata": {"generation": 1}, "spec": {}, "status": {}}), false),
             (
                 json!({"metadata": {"generation": 1}, "spec": {}, "status": {"observedGeneration": 1,
                 "desiredNumberScheduled": 3, "currentNumberScheduled": 3, "updatedNumberScheduled": 3,

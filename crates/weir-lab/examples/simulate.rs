@@ -1,4 +1,4 @@
-//! Whole studies on simulated hosts: how many a minute, and how often their verdicts are wrong.
+//! Runs whole studies on simulated hosts: shows how many run in a minute, and how often their verdicts are wrong.
 //!
 //! ```text
 //! simulate [STUDIES [SEED]]
@@ -8,12 +8,12 @@
 //! simulate until [STUDIES [SEED [ROW [SECONDS]]]]
 //! ```
 //!
-//! Each scenario of `weir_simulation::scenarios` has its share of the studies: baseline, A/A arm and an arm that
-//! something happens to, 12 s in a closed loop. A verdict is false where the A/A arm is called better or worse.
-//! The second form runs one study and keeps its folder, for `weir report`. The third makes the table of
-//! docs/statistics.md: so many studies of 24 s for each row of `weir_simulation::NOISES`, or for those with ROW in
-//! their names. The fourth has each of them measure baseline and winner alone afterwards, the fifth measures until
-//! everything is decided, SECONDS (24) at most.
+//! The first form divides the studies among the scenarios of `weir_simulation::scenarios`. A study has a baseline, an
+//! A/A arm and an arm with an effect, and lasts 12 s in a closed loop. A verdict is false if it calls the A/A arm
+//! better or worse. The second form runs one study and keeps its folder, for `weir report`. The third makes the table
+//! of docs/statistics.md: STUDIES studies of 24 s for each row of `weir_simulation::NOISES`, or for rows with ROW in
+//! their names. The fourth also measures baseline and winner alone afterwards. The fifth measures until everything is
+//! decided, for SECONDS (24) at most.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -33,26 +33,23 @@ use weir_simulation::{ArmModel, Model, NOISES, NoiseRow, SICK, scenarios};
 use weir_stats::power;
 use weir_sut::Launcher;
 
-/// What came of the studies of a scenario.
+/// Results of the studies of a scenario.
 #[derive(Default)]
 struct Tally {
     studies: u32,
     errors: u32,
     not_valid: u32,
     comparisons: u32,
-    /// A/A comparisons that are better or worse.
+    /// A/A comparisons with the verdict better or worse.
     false_verdicts: u32,
-    /// Comparisons of the arm that something happens to that are better or worse.
+    /// Comparisons of the arm with an effect that have the verdict better or worse.
     seen: u32,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
     if arguments.next_if(|first| first == "keep").is_some() {
-        let (folder, name) = arguments
-            .next()
-            .zip(arguments.next())
-            .ok_or("keep what, where?")?;
+        let (folder, name) = arguments.next().zip(arguments.next()).ok_or("keep what, where?")?;
         let found = scenarios(1).into_iter().find(|(known, _)| *known == name);
         let (_, model) = found.ok_or("there is no such scenario")?;
         run_in((&study(), false), &model, folder.into())?;
@@ -78,18 +75,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for number in 0..studies {
         let place = number as usize % names.len();
         let (_, model) = scenarios(first + number).swap_remove(place);
-        tallies
-            .entry(place)
-            .or_default()
-            .add(&one((&study(), false), &model));
+        tallies.entry(place).or_default().add(&one((&study(), false), &model));
     }
     let minutes = begun.elapsed().as_secs_f64() / 60.0;
     let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "{:30} studies  errors  not VALID  false A/A  seen",
-        "scenario"
-    )?;
+    writeln!(out, "{:30} studies  errors  not VALID  false A/A  seen", "scenario")?;
     for (place, tally) in &tallies {
         writeln!(
             out,
@@ -104,10 +94,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         )?;
     }
     let rate = studies as f64 / minutes;
-    writeln!(
-        out,
-        "{studies} studies in {minutes:.2} minutes, {rate:.0} a minute"
-    )?;
+    writeln!(out, "{studies} studies in {minutes:.2} minutes, {rate:.0} a minute")?;
     Ok(())
 }
 
@@ -134,12 +121,9 @@ impl Tally {
 }
 
 fn study() -> Study {
-    let arms = [
-        ("stock", ArmRole::Baseline),
-        ("same", ArmRole::SameAsBaseline),
-        (SICK, ArmRole::Change),
-    ];
-    let arms = arms.map(|(name, role)| fixture::arm(name, role, &[]));
+    let arms =
+        [("stock", ArmRole::Baseline), ("same", ArmRole::SameAsBaseline), (SICK, ArmRole::Change)]
+            .map(|(name, role)| fixture::arm(name, role, &[]));
     let mut study = fixture::study(arms.to_vec());
     study.name = "simulated".to_owned();
     study.question = "Does anything happen to the second arm?".to_owned();
@@ -151,7 +135,7 @@ fn study() -> Study {
     study
 }
 
-/// The table of docs/statistics.md.
+/// Prints the table of docs/statistics.md.
 fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let number = |place: usize, otherwise: u64| match arguments.get(place) {
         Some(text) => text.parse(),
@@ -181,7 +165,8 @@ fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What is true of the winner, its ratio alone, and how much longer its requests take for every other arm.
+/// True states of the winner: label, its ratio when alone, and the share by which each other running arm lengthens its
+/// requests.
 const TRUTHS: [(&str, f64, f64); 4] = [
     ("1.30 and undisturbed", 1.30, 0.0),
     ("1.03 and undisturbed", 1.03, 0.0),
@@ -189,7 +174,7 @@ const TRUTHS: [(&str, f64, f64); 4] = [
     ("1.30, 10 % longer for each neighbour", 1.30, 0.10),
 ];
 
-/// The table of docs/alone.md: how often a ratio is said to hold.
+/// Prints the table of docs/alone.md: how often a ratio is reported to hold.
 fn alone(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let number = |place: usize, otherwise: u64| match arguments.get(place) {
         Some(text) => text.parse(),
@@ -203,20 +188,15 @@ fn alone(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         "| row | the winner is in truth | studies | holds | does not hold | not shown | half-width, median |\n\
          |---|---|---|---|---|---|---|"
     )?;
-    let closed = |row: &&NoiseRow| row.effect.is_some() && row.name.contains(wanted);
-    for row in NOISES.iter().filter(closed) {
+    for row in NOISES.iter().filter(|row| row.effect.is_some() && row.name.contains(wanted)) {
         let study = noisy(row, 8);
         for (truth, ratio, crowding) in TRUTHS {
             let (mut said, mut widths) = ([0; 4], Vec::new());
             for seed in first..first + studies {
                 let mut model = row.model(seed);
-                let winner = ArmModel {
-                    crowding,
-                    ..model.others.slower(1.0 / ratio)
-                };
+                let winner = ArmModel { crowding, ..model.others.slower(1.0 / ratio) };
                 model.arms.insert(SICK.to_owned(), winner);
-                let found = one((&study, true), &model)?;
-                let found = found.alone.ok_or("no check")?;
+                let found = one((&study, true), &model)?.alone.ok_or("no check")?;
                 said[found.verdict as usize] += 1;
                 let (low, high) = found.change.1;
                 widths.push((high / low).ln() / 2.0);
@@ -235,10 +215,10 @@ fn alone(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// How much faster an arm is in truth, in the studies that end when that is decided.
+/// True speeds of an arm relative to the baseline, in the studies that end when everything is decided.
 const FACTORS: [f64; 2] = [1.0, 1.05];
 
-/// The table of docs/statistics.md about studies that end when everything is decided.
+/// Prints the table of docs/statistics.md about studies that end when everything is decided.
 fn until(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let number = |place: usize, otherwise: u64| match arguments.get(place) {
         Some(text) => text.parse(),
@@ -253,8 +233,7 @@ fn until(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
          | open at the end | interval covers |\n|---|---|---|---|---|---|---|---|---|---|---|",
         seconds * 10 / 6
     )?;
-    let closed = |row: &&NoiseRow| row.effect.is_some() && row.name.contains(wanted);
-    for row in NOISES.iter().filter(closed) {
+    for row in NOISES.iter().filter(|row| row.effect.is_some() && row.name.contains(wanted)) {
         let mut study = noisy(row, 8);
         study.loads[0].duration = Duration::from_secs(seconds);
         let planned = weir_lab::length_of(&study).as_secs_f64();
@@ -268,11 +247,7 @@ fn until(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                 ended.add(&study, &model, factor)?;
             }
             let of = |part: f64| format!("{:.1} %", 100.0 * part / studies as f64);
-            let mut cells = vec![
-                row.name.to_owned(),
-                format!("{factor:.2}"),
-                studies.to_string(),
-            ];
+            let mut cells = vec![row.name.to_owned(), format!("{factor:.2}"), studies.to_string()];
             cells.push(of(ended.blocks));
             cells.push(of(ended.took / planned));
             cells.extend(ended.said.map(|count| of(f64::from(count))));
@@ -283,14 +258,14 @@ fn until(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What came of studies that end when everything is decided.
+/// Results of studies that end when everything is decided.
 #[derive(Default)]
 struct Ended {
-    /// Shares of the blocks that were planned at most.
+    /// Sum over the studies of the measured blocks as a share of the most that were planned.
     blocks: f64,
-    /// Seconds.
+    /// Sum of the studies' lengths, seconds.
     took: f64,
-    /// Better, worse, equivalent, given up, and open to the end.
+    /// Number of studies that are better, worse, equivalent, given up, and open at the end.
     said: [u32; 5],
     covered: u32,
 }
@@ -322,7 +297,7 @@ impl Ended {
     }
 }
 
-/// 24 s, which is 40 blocks.
+/// Makes a study of 24 s, which is 40 blocks.
 fn noisy(row: &NoiseRow, instances: u32) -> Study {
     let mut study = study();
     let load = &mut study.loads[0];
@@ -338,7 +313,7 @@ fn noisy(row: &NoiseRow, instances: u32) -> Study {
 const HEAD: &str = "| row, metric | studies | errors | interval covers 1 (A/A) | covers the effect | half-width, median | \
 false better/worse (A/A) | sick: worse | equivalent | better | power stated |\n|---|---|---|---|---|---|---|---|---|---|---|";
 
-/// What came of one metric of a row's studies.
+/// Results for one metric of a row's studies.
 #[derive(Default)]
 struct Seen {
     errors: u32,
@@ -347,7 +322,7 @@ struct Seen {
     same_false: u32,
     sick: u32,
     sick_covered: Option<u32>,
-    /// By [`Verdict`]: worse, equivalent, better.
+    /// Number of studies by [`Verdict`]: worse, equivalent, better.
     said: [u32; 3],
     half_widths: Vec<f64>,
     power: f64,
@@ -400,7 +375,7 @@ impl Seen {
     }
 }
 
-/// Runs a study on a host of this model, in a folder in memory where there is one.
+/// Runs a study on a host of this model, in a temporary folder that is in memory if possible.
 fn one(study: (&Study, bool), model: &Model) -> Result<Findings, LabError> {
     let folder = folder();
     let folder = run_in(study, model, folder.path().join("run"))?.folder;
@@ -412,7 +387,8 @@ fn folder() -> TempDir {
     folder.expect("a folder can be made")
 }
 
-/// Runs a study, with arms alone afterwards or without, on a host of this model in a folder that is not there yet.
+/// Runs a study, with or without measuring arms alone afterwards, on a host of this model, in a folder that must not
+/// exist yet.
 fn run_in(
     (study, check_alone): (&Study, bool),
     model: &Model,

@@ -1,8 +1,8 @@
-//! The proposer of `weir run --check-alone`: the fixed plan, then its baseline and its winner again, one at a time.
+//! Proposer of `weir run --check-alone`: runs the fixed plan, then its baseline and its winner again, one at a time.
 //!
-//! A stretch is a cell of one arm. All arms end before it, so that arm is the only one that runs, it is a new
-//! instance, and where arms have network namespaces it is in a new one. Stretches follow each other as A B B A, so what
-//! drifts falls on both alike, and a pair of neighbours is a replicate.
+//! A stretch is a cell with one arm. All arms end before it, so the arm is the only one that runs, it is a new
+//! instance, and if arms have network namespaces it is in a new one. Stretches follow each other as A B B A, so that
+//! drift affects both alike; a pair of neighbours is a replicate.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,42 +18,36 @@ use crate::plan::Plan;
 use crate::proposer::{Proposer, Step};
 use crate::{Event, LabError};
 
-/// The check takes at most this share of the time of its load ...
+/// Maximum share of its load's time that the check takes, unless [`LEAST_PAIRS`] needs more.
 const SHARE: f64 = 1.0 / 3.0;
-/// ... but has this many pairs of stretches in any case,
+/// Minimum number of pairs of stretches.
 const LEAST_PAIRS: u32 = 8;
-/// and never more than this.
+/// Maximum number of pairs of stretches.
 const MOST_PAIRS: u32 = 24;
-/// What is measured of an arm in a stretch, at least.
+/// Minimum time measured of an arm in a stretch.
 const STRETCH: Duration = Duration::from_secs(1);
-/// What starting an arm is thought to take when stretches are shared out.
+/// Time to start an arm that is assumed when the check is divided into stretches.
 const STARTING: Duration = Duration::from_millis(200);
 
-/// Who is to be measured alone, by what the plan has measured; an error says why nobody can say.
+/// Chooses the arms to measure alone from the results of the plan; the error gives the reason why none can be chosen.
 pub(crate) type Choose = Box<dyn Fn() -> Result<Option<Choice>, String>>;
 
-/// The fixed plan, and the check after it.
+/// Proposer of the fixed plan and the check after it.
 pub(crate) struct CheckAlone {
     plan: Plan,
     study: Study,
     session: u32,
     choose: Choose,
-    /// What is left of the check, once the plan is done.
+    /// Remaining steps of the check; `None` until the plan is done.
     steps: Option<VecDeque<Step>>,
 }
 
 impl CheckAlone {
     pub(crate) fn new(header: &RunHeader, session: u32, plan: Plan, choose: Choose) -> CheckAlone {
-        CheckAlone {
-            plan,
-            study: header.study.clone(),
-            session,
-            choose,
-            steps: None,
-        }
+        CheckAlone { plan, study: header.study.clone(), session, choose, steps: None }
     }
 
-    /// What is left of the check.
+    /// Returns the remaining steps of the check, or a step that reports why there is none.
     fn check(&self, history: &History) -> VecDeque<Step> {
         let found = (self.choose)().and_then(|choice| {
             let choice = choice.ok_or("no arm has a ratio side by side")?;
@@ -67,11 +61,7 @@ impl CheckAlone {
         let arms = &self.study.arms;
         let place = |name: &String| arms.iter().position(|arm| arm.name == *name);
         let both = [place(&choice.against)?, place(&choice.arm)?];
-        let load = self
-            .study
-            .loads
-            .iter()
-            .find(|load| load.name == choice.load)?;
+        let load = self.study.loads.iter().find(|load| load.name == choice.load)?;
         let pilot = history.pilots.get(&load.name)?;
         let slice = Duration::from_nanos(pilot.slice_ns);
         let planned = Stretches::of(&self.study, load, slice, choice.merged);
@@ -97,11 +87,7 @@ impl CheckAlone {
             length: (budget::alone(&self.study, load, slice, planned.blocks) + STARTING) * left,
         };
         let mut steps = VecDeque::from([Step::Tell(begun)]);
-        if history
-            .decisions
-            .iter()
-            .all(|decision| decision.phase != Phase::Alone)
-        {
+        if history.decisions.iter().all(|decision| decision.phase != Phase::Alone) {
             let decision = self.decision(choice);
             steps.push_front(Step::Record(Box::new(Record::Decision(decision))));
         }
@@ -136,10 +122,7 @@ impl CheckAlone {
             session: self.session,
             load: choice.load.clone(),
             phase: Phase::Alone,
-            decision: format!(
-                "measure {} and {} one at a time",
-                choice.against, choice.arm
-            ),
+            decision: format!("measure {} and {} one at a time", choice.against, choice.arm),
             because: choice.why.clone(),
         }
     }
@@ -162,15 +145,15 @@ impl Proposer for CheckAlone {
     }
 }
 
-/// How the time of the check is shared out.
+/// Division of the check's time into stretches.
 struct Stretches {
-    /// Blocks of each.
+    /// Blocks of each stretch.
     blocks: u32,
     pairs: u32,
 }
 
 impl Stretches {
-    /// For a load whose comparisons have so many blocks `merged` in each replicate.
+    /// Divides the time of the check for a load whose comparisons merge `merged` blocks into each replicate.
     fn of(study: &Study, load: &LoadSpec, slice: Duration, merged: u32) -> Stretches {
         let of_block =
             |time: Duration| (time.as_secs_f64() / (slice * 2).as_secs_f64()).ceil() as u32;
@@ -180,24 +163,19 @@ impl Stretches {
         let least = of_block(STRETCH).max(1);
         // As many blocks as a replicate has, where there is time for that.
         let fit = share / (2 * LEAST_PAIRS);
-        let blocks = (least..=merged.max(least))
-            .rev()
-            .find(|blocks| one(*blocks) <= fit);
-        let blocks = blocks.unwrap_or(least);
+        let blocks =
+            (least..=merged.max(least)).rev().find(|blocks| one(*blocks) <= fit).unwrap_or(least);
         let pairs = share.as_secs_f64() / (one(blocks) * 2).as_secs_f64();
-        Stretches {
-            blocks,
-            pairs: (pairs as u32).clamp(LEAST_PAIRS, MOST_PAIRS),
-        }
+        Stretches { blocks, pairs: (pairs as u32).clamp(LEAST_PAIRS, MOST_PAIRS) }
     }
 }
 
-/// How long the check of a study's arms one at a time takes, about.
+/// Estimates how long the check of a study's arms one at a time takes.
 pub fn length_of_check(study: &Study) -> Duration {
     takes(study, &History::default(), budget::RENEWAL)
 }
 
-/// How long the check takes that earlier sessions have left; starting an arm takes `start`.
+/// Estimates how long the rest of the check takes after earlier sessions; starting an arm takes `start`.
 pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Duration {
     let wanted = study.objective.metric;
     let gives = |load: &&LoadSpec| match wanted {
@@ -209,8 +187,6 @@ pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Durati
     };
     let slice = budget::slice(study, history, load);
     let planned = Stretches::of(study, load, slice, 1);
-    let left = planned
-        .pairs
-        .saturating_sub(history.pairs_alone(&load.name));
+    let left = planned.pairs.saturating_sub(history.pairs_alone(&load.name));
     (budget::alone(study, load, slice, planned.blocks) + start) * left * 2
 }

@@ -1,4 +1,5 @@
-//! The arms of a run: started when they are needed, proved to answer, renewed, and ended when they are not.
+//! The arms of a run: started when they are needed, checked with a request, renewed, and ended when they are not
+//! needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -33,18 +34,19 @@ mod pods;
 
 use bench::is_shown;
 
-/// Soft limit of open descriptors that proxies start with: what systemd gives a service (DefaultLimitNOFILE=1024:524288 in
-/// systemd-system.conf(5)), so that a stock proxy meets here what it meets there.
+/// Soft limit of open descriptors with which proxies start. It is systemd's default for services
+/// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy has the same limit as in
+/// production.
 pub const STOCK_NOFILE: u64 = 1024;
 
-/// Where a run folder keeps, below an arm's folder, what was changed in the user's configuration.
+/// Name of the file, in an arm's folder of the run folder, with the changes to the user's configuration.
 pub const PATCH: &str = "patch.diff";
-/// And what changes it back.
+/// Name of the file with the patch that undoes [`PATCH`].
 pub const REVERT: &str = "revert.diff";
-/// And sums of the user's files, by which a run that goes on knows them again.
+/// Name of the file with checksums of the user's files, by which a resumed run checks that they are unchanged.
 const SUMS: &str = "configuration.sha256";
 
-/// What all arms are started from.
+/// Study, hosts and options with which all arms are started.
 #[derive(Clone, Copy)]
 pub(crate) struct Bench<'a> {
     pub(crate) study: &'a Study,
@@ -56,55 +58,58 @@ pub(crate) struct Bench<'a> {
     pub(crate) interrupted: &'a AtomicBool,
 }
 
-/// The arms of a run. Their agent ends those that run.
+/// The arms of a run. The agent of the proxies' host ends those that still run.
 pub(crate) struct Arms<'a> {
     bench: Bench<'a>,
-    /// All of them, whether they run or not; the place is the [`ArmId`].
+    /// All arms, whether they run or not; the index is the [`ArmId`].
     specs: Vec<Arm>,
-    /// Those that run.
+    /// Running arms.
     running: BTreeMap<ArmId, Started>,
-    /// What the last instance of each arm is, or was, running with.
+    /// Record of the current or last instance of each arm's proxy.
     records: BTreeMap<ArmId, ProxyRecord>,
-    /// What puts the settings of each into force in a cluster, in place of those of the one before.
+    /// Controller that puts an arm's settings into force in a cluster, in place of the previous arm's; `None` without
+    /// one.
     controlled: Option<&'a mut Controlled>,
-    /// By how many places the arms have moved on among the instances of a controller.
+    /// Number of places by which the arms have rotated among the instances of a controller.
     moved: usize,
     has_origin: bool,
-    /// True if proxies that weir starts show certificates, since some load asks over TLS.
+    /// True if proxies that weir starts present certificates, since some load uses TLS.
     is_shown: bool,
-    /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none does: the same for all.
+    /// True if client sockets of some arm bypass the kernel's TCP and cannot drop content there. Then no arm drops it,
+    /// so that all are alike.
     keeps_content: bool,
 }
 
-/// Right answers in a row after which new settings are held to have settled, and how long that may take.
+/// Consecutive correct answers after which new settings count as settled. [`SETTLED_WITHIN`] limits how long that may
+/// take.
 const SETTLED: u32 = 5;
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);
 const BETWEEN_ANSWERS: Duration = Duration::from_millis(50);
 
-/// How long a proxy takes to end, about.
+/// Estimated time that a proxy takes to end.
 const ENDING: Duration = Duration::from_millis(5);
 
-/// An arm that runs.
+/// A running arm.
 struct Started {
-    /// What tells it from the others that run; free again when it ends.
+    /// Number that distinguishes the running arms; free again when the arm ends.
     slot: usize,
     listen: SocketAddr,
     tls_listen: Option<SocketAddr>,
-    /// The certificate that it shows there; `None`: its own. PEM.
+    /// Certificate that the arm presents at `tls_listen`, PEM; `None`: the proxy's own.
     certificate: Option<String>,
-    /// Where a copy of a user's configuration is asked, by what is asked for.
+    /// Address for each kind of request to a copy of a user's configuration.
     asked: Vec<(AskSpec, SocketAddr)>,
-    /// What its processes took to start.
+    /// Time that the proxy's processes took to start.
     start: Duration,
-    /// Where it is, if weir did not start it.
+    /// Location of a proxy that weir did not start; `None` if weir started it.
     external: Option<ExternalSpec>,
-    /// Every address that is asked for it, its origin server's among them.
+    /// All addresses used for the arm, including its origin server's.
     addresses: Vec<SocketAddr>,
 }
 
 impl<'a> Arms<'a> {
-    /// Those of a study, none of which runs yet; and what they have in common, the origin server.
-    /// `controlled` is what configures the one proxy that all of them have, where something does.
+    /// Creates the arms of a study, none of them running, and starts the origin server that they share. `controlled` is
+    /// the controller, if any, that configures the one proxy of all arms.
     pub(crate) fn new(
         bench: Bench<'a>,
         controlled: Option<&'a mut Controlled>,
@@ -122,9 +127,7 @@ impl<'a> Arms<'a> {
             keeps_content: is_bypassed_inbound(study, bench.catalog),
         };
         if arms.is_shown {
-            bench
-                .proxies()
-                .ask(MakeCertificates(study.server_names()))?;
+            bench.proxies().ask(MakeCertificates(study.server_names()))?;
         }
         if arms.has_origin {
             bench.start_origin()?;
@@ -132,17 +135,17 @@ impl<'a> Arms<'a> {
         Ok(arms)
     }
 
-    /// All arms, whether they run or not.
+    /// Returns all arms, whether they run or not.
     pub(crate) fn all(&self) -> &[Arm] {
         &self.specs
     }
 
-    /// Knows one more arm; it is started when it is needed.
+    /// Adds an arm; it is started when it is needed.
     pub(crate) fn add(&mut self, arm: Arm) {
         self.specs.push(arm);
     }
 
-    /// Has exactly these run: ends the others, and starts those that do not.
+    /// Starts and stops arms until exactly those in `wanted` run.
     pub(crate) fn only(
         &mut self,
         wanted: &[ArmId],
@@ -156,7 +159,7 @@ impl<'a> Arms<'a> {
         self.have(wanted, writer, events)
     }
 
-    /// Starts those of these that do not run, in this order.
+    /// Starts the arms in `wanted` that do not run, in this order.
     pub(crate) fn have(
         &mut self,
         wanted: &[ArmId],
@@ -171,7 +174,8 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// Starts an arm, writes what its proxy really runs with, and asks it once under each load.
+    /// Starts an arm, records the configuration that its proxy really runs with, and sends it one request under each
+    /// load.
     fn start(
         &mut self,
         id: ArmId,
@@ -203,10 +207,7 @@ impl<'a> Arms<'a> {
         }
         bench.must_be_its_own(external.as_ref(), slot, &started, &others)?;
         keep_files(&arm.name, &started, writer)?;
-        let record = ProxyRecord {
-            objects,
-            ..self.record_of(&arm, &started)
-        };
+        let record = ProxyRecord { objects, ..self.record_of(&arm, &started) };
         writer.append(&Record::Proxy(record.clone()))?;
         self.records.insert(id, record);
         let running = Started {
@@ -240,7 +241,7 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// Has a controller put an arm's settings into force, where there is one, and says where the arm is then.
+    /// Has the controller, if any, put an arm's settings into force, and enters the arm's address in `job`.
     fn put_into_force(&mut self, arm: &Arm, job: &mut ArmJob) -> Result<Option<InForce>, LabError> {
         let moved = self.moved;
         let Some(controlled) = &mut self.controlled else {
@@ -281,8 +282,8 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// Ends the proxies of these arms and starts new instances of them, at the same addresses. Arms that have an instance
-    /// of a controller each change places: so what one instance is slower by is shared by all.
+    /// Ends the proxies of these arms and starts new instances at the same addresses. Arms that each have an instance
+    /// of a controller change places instead, so that a slower instance affects all arms alike.
     pub(crate) fn renew(&mut self, arms: &[ArmId], writer: &mut RunWriter) -> Result<(), LabError> {
         if self.controlled.is_some() {
             self.moved += 1;
@@ -292,8 +293,11 @@ impl<'a> Arms<'a> {
             let Some(arm) = self.running.get(id) else {
                 continue;
             };
-            let renewed = self.bench.proxies().ask(Renew(arm.slot));
-            let renewed = renewed.map_err(|error| error.of_arm(&self.specs[*id].name))?;
+            let renewed = self
+                .bench
+                .proxies()
+                .ask(Renew(arm.slot))
+                .map_err(|error| error.of_arm(&self.specs[*id].name))?;
             if let Some(record) = self.records.get_mut(id) {
                 record.pid = renewed.pid;
                 // The configuration is the same file, so what was read back of it holds on.
@@ -303,18 +307,15 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// Ends these arms and starts them anew, each in a network namespace that nobody has used: in the one before, ended
+    /// Ends these arms and starts them anew, each in an unused network namespace: in the previous one, ended
     /// connections keep their ports for a minute.
     pub(crate) fn restart(
         &mut self,
         arms: &[ArmId],
         writer: &mut RunWriter,
     ) -> Result<(), LabError> {
-        let started: Vec<ArmId> = arms
-            .iter()
-            .copied()
-            .filter(|id| self.running.contains_key(id))
-            .collect();
+        let started: Vec<ArmId> =
+            arms.iter().copied().filter(|id| self.running.contains_key(id)).collect();
         for id in &started {
             self.end(*id, writer)?;
         }
@@ -322,33 +323,27 @@ impl<'a> Arms<'a> {
         self.have(&started, writer, &mut |_| {})
     }
 
-    /// What new instances of all that run will take, about.
+    /// Estimates the time that new instances of all running arms take.
     pub(crate) fn renewal(&self) -> Duration {
-        let each = self.running.values().map(|arm| arm.start + ENDING);
-        each.sum()
+        self.running.values().map(|arm| arm.start + ENDING).sum()
     }
 
     fn running(&self, id: ArmId) -> Result<&Started, LabError> {
         let name = || self.specs.get(id).map_or("?", |arm| &arm.name).to_owned();
-        let missing = || LabError::NotRunning { arm: name() };
-        self.running.get(&id).ok_or_else(missing)
+        self.running.get(&id).ok_or_else(|| LabError::NotRunning { arm: name() })
     }
 
-    /// The slots of these arms.
     pub(crate) fn slots(&self, arms: &[ArmId]) -> Result<Vec<usize>, LabError> {
-        arms.iter()
-            .map(|&arm| Ok(self.running(arm)?.slot))
-            .collect()
+        arms.iter().map(|&arm| Ok(self.running(arm)?.slot)).collect()
     }
 
-    /// The CPUs that the proxies of these arms have.
+    /// Returns the CPUs of these arms' proxies.
     pub(crate) fn cpus(&self, arms: &[ArmId]) -> Vec<CpuSet> {
-        let cpus = |&arm: &ArmId| self.specs[arm].cpus(self.bench.roles).clone();
-        arms.iter().map(cpus).collect()
+        arms.iter().map(|&arm| self.specs[arm].cpus(self.bench.roles).clone()).collect()
     }
 
-    /// What the engine has to know about an arm that is the `place`-th of a cell. `when` says when each of
-    /// the load's flows asks.
+    /// Builds the engine's jobs, one for each flow of the load, for the arm at `place` in a cell. `when` has the
+    /// arrivals of each flow.
     pub(crate) fn flows(
         &self,
         flows: &Flows<'_>,
@@ -378,14 +373,15 @@ impl<'a> Arms<'a> {
         Ok(jobs)
     }
 
-    /// Where each flow of a load asks a copy of a user's configuration; nothing of another.
+    /// Returns the address at which each flow of a load asks a copy of a user's configuration; empty for other arms.
     fn asked(&self, load: &LoadSpec, id: ArmId) -> Result<Vec<SocketAddr>, LabError> {
         let proxy = self.bench.study.proxy_of(&self.specs[id]);
         Ok(addresses(load, proxy, &self.running(id)?.asked))
     }
 
-    /// Asks an arm whose proxy has new settings until it answers rightly several times: right after a reload a wrong
-    /// answer was seen to follow a right one, and right after a roll-out nobody answers at the address of a pod that is gone.
+    /// Sends requests to an arm whose proxy has new settings until several in a row are answered correctly. Right after
+    /// a reload, a wrong answer has been observed to follow a right one; right after a roll-out, nobody answers at the
+    /// address of a pod that is gone.
     fn ask_until_settled(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
         let (until, interrupted) = (Instant::now() + SETTLED_WITHIN, self.bench.interrupted);
         let mut right = 0;
@@ -403,9 +399,9 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
-    /// the load does: both listeners are one server to the proxy. To a configuration of the user's they
-    /// need not be. Gives a remark about the answer.
+    /// Sends one request, checks the response as the engine would, and returns a remark about it, if any. The request
+    /// is sent in clear text whatever the load uses, since both listeners are one server to the proxy. In a user's
+    /// configuration they may differ, so there it follows the load.
     fn ask_once(&self, load: &LoadSpec, id: ArmId) -> Result<Option<String>, LabError> {
         let (arm, started) = (&self.specs[id], self.running(id)?);
         let proxy = self.bench.study.proxy_of(arm);
@@ -414,11 +410,7 @@ impl<'a> Arms<'a> {
             proxy,
             origin: &self.bench.study.origin,
             load,
-            at: self
-                .asked(load, id)?
-                .first()
-                .copied()
-                .unwrap_or(started.listen),
+            at: self.asked(load, id)?.first().copied().unwrap_or(started.listen),
             tls: (proxy.configuration.is_some() || proxy.external.is_some()) && load.tls.is_some(),
             interrupted: self.bench.interrupted,
         };
@@ -433,18 +425,18 @@ impl<'a> Arms<'a> {
         Ok(remark)
     }
 
-    /// Every proxy still runs as it was started.
+    /// Checks that every proxy still runs as it was started.
     ///
     /// # Errors
-    /// One has ended, or lost a worker.
+    /// A proxy has ended or lost a worker.
     pub(crate) fn alive(&self) -> Result<(), LabError> {
         Ok(self.bench.proxies().ask(Alive)?)
     }
 
-    /// What each of these proxies has counted of itself.
+    /// Reads the counters that each of these proxies keeps of itself.
     ///
     /// # Errors
-    /// One does not answer: that it has ended, if it has.
+    /// A proxy does not answer; if it has ended, the error says so.
     pub(crate) fn counters(&self, arms: &[ArmId]) -> Result<Vec<BTreeMap<String, u64>>, LabError> {
         let counted = |&arm: &ArmId| {
             let counted = self.bench.proxies().ask(Counters(self.running(arm)?.slot));
@@ -457,7 +449,7 @@ impl<'a> Arms<'a> {
         counted
     }
 
-    /// Keeps the end of each error log in the run folder.
+    /// Keeps the end of each running arm's error log in the run folder.
     pub(crate) fn keep_logs(&self, writer: &mut RunWriter) -> Result<(), LabError> {
         let mut running = self.running.keys();
         running.try_for_each(|&arm| self.keep_log(arm, writer))
@@ -476,15 +468,13 @@ impl<'a> Arms<'a> {
     }
 }
 
-/// Keeps in the run folder what was written for an arm, and what its proxy made of it.
+/// Keeps in the run folder the files written for an arm and the effective configuration of its proxy.
 fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result<(), LabError> {
     let in_arm = |name: &str| format!("arms/{arm}/{name}");
     let sums = in_arm(SUMS);
     must_be_as_before(&writer.dir().join(&sums), &started.sums)?;
-    let written = started.written.iter();
-    let mut files: Vec<(&str, &str)> = written
-        .map(|(name, text)| (name.as_str(), text.as_str()))
-        .collect();
+    let mut files: Vec<(&str, &str)> =
+        started.written.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     if !started.sums.is_empty() {
         files.push((SUMS, &started.sums));
     }

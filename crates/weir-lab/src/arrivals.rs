@@ -1,8 +1,8 @@
-//! When the requests of a load are due, in the engine's words.
+//! Times at which the requests of a load are due, in the form that the engine takes.
 //!
-//! Arms take turns in slices, and all must be asked the same. Closed loops, constant rates and
-//! Poisson processes are the same at any time. A rate that changes, and a trace, begin anew in every
-//! slice; bursts come in the same places of every slice.
+//! Arms take turns in slices, and all must get the same requests. Closed loops, constant rates and Poisson processes
+//! are the same at any time. A changing rate and a trace begin anew in every slice; bursts come at the same places of
+//! every slice.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,25 +17,22 @@ use weir_model::study::BlockSpec;
 use crate::cell::{Cell, Rates, Steps};
 use crate::timeline::Timeline;
 
-/// When a flow asks.
+/// Arrivals of a flow's requests.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct When {
     pub(crate) arrivals: Arrivals,
-    /// They begin anew each time so many nanoseconds have passed.
+    /// Period after which the arrivals begin anew, nanoseconds; `None`: never.
     pub(crate) every_ns: Option<u64>,
 }
 
 impl When {
-    /// As the flow's description says.
+    /// Returns the arrivals that a flow's description gives.
     pub(crate) fn said(flow: &FlowSpec) -> When {
-        When {
-            arrivals: flow.resolved(None),
-            every_ns: None,
-        }
+        When { arrivals: flow.resolved(None), every_ns: None }
     }
 }
 
-/// The arrivals of a flow's trace, if it has one.
+/// Reads the trace of a flow's arrivals; `None` if it has none.
 pub(crate) fn trace(flow: &FlowSpec) -> Result<Option<Trace>, TraceError> {
     match &flow.arrivals {
         ArrivalsSpec::Trace(trace) => Trace::read(Path::new(&trace.file), trace.speed).map(Some),
@@ -43,19 +40,16 @@ pub(crate) fn trace(flow: &FlowSpec) -> Result<Option<Trace>, TraceError> {
     }
 }
 
-/// When each flow of a cell's load asks the arm at a place. The main flow gets what the others leave of the
-/// cell's rate.
+/// Returns the arrivals of each flow of a cell's load at the arm at `place`. The main flow gets the part of the cell's
+/// rate that the other flows leave.
 pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
     let load = &cell.load;
-    let asking = load.beside.iter().filter(|flow| !flow.is_held());
-    let others: f64 = asking.filter_map(FlowSpec::rate).sum();
+    let others: f64 =
+        load.beside.iter().filter(|flow| !flow.is_held()).filter_map(FlowSpec::rate).sum();
     let arrivals = match (&cell.rates, Bursts::of(load)) {
         (Rates::Steps(_) | Rates::Shared(_), _) => by_turn(cell, timeline, place, others),
         (Rates::Same(rate), Some(bursts)) => {
-            let bursts = Bursts {
-                rate: (*rate - others).max(0.0),
-                ..bursts
-            };
+            let bursts = Bursts { rate: (*rate - others).max(0.0), ..bursts };
             bursting(bursts, cell.slice, cell.discard)
         }
         (Rates::Same(rate), None) => load.main.resolved(Some((rate - others).max(0.0))),
@@ -66,56 +60,48 @@ pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
         arrivals,
         every_ns: anew(&load.main).filter(|_| !matches!(cell.rates, Rates::Steps(_))),
     };
-    let beside = load.beside.iter().map(|flow| When {
-        every_ns: anew(flow),
-        ..When::said(flow)
-    });
+    let beside = load.beside.iter().map(|flow| When { every_ns: anew(flow), ..When::said(flow) });
     std::iter::once(main).chain(beside).collect()
 }
 
-/// Bursts begin so late after the trial that they come in the same places of every slice.
+/// Returns bursts after a first pause, which is so long that they come at the same places of every slice.
 fn bursting(bursts: Bursts, slice: Duration, discard: f64) -> Arrivals {
-    let quiet = Segment {
-        ns: bursts.first(slice, discard).as_nanos() as u64,
-        ..Segment::flat(0.0)
-    };
+    let quiet =
+        Segment { ns: bursts.first(slice, discard).as_nanos() as u64, ..Segment::flat(0.0) };
     Arrivals::Varied {
         segments: vec![quiet, Segment::flat(bursts.rate)],
         spacing: Spacing::Burst { size: bursts.size },
     }
 }
 
-/// The arm's own rate in each of its slices, and nothing due in those of the others. The unmeasured slices before
-/// the first block have the first block's.
+/// Returns arrivals at the arm's own rate in each of its slices, and none in the slices of other arms. The unmeasured
+/// slices before the first block have the first block's rate.
 fn by_turn(cell: &Cell, timeline: &Timeline, place: usize, others: f64) -> Arrivals {
     let spacing = match cell.load.spacing {
         // Bursts come by one rate.
         Spacing::Burst { .. } => Spacing::Even,
         spacing => spacing,
     };
-    let slices = timeline.slices.iter().zip(&timeline.turns).enumerate();
-    let segments = slices.flat_map(|(at, (slice, turn))| {
-        let block = (turn.block.unwrap_or(cell.first_block) - cell.first_block) as usize;
-        let rate = (turn.arm == place).then(|| cell.rates.of(block, place));
-        let rate = rate.flatten().map_or(0.0, |rate| (rate - others).max(0.0));
-        let length = slice.end - slice.start;
-        let quiet = match &cell.rates {
-            Rates::Steps(steps) => quiet(steps, (at, turn.block.map(|_| block)), timeline, length),
-            _ => 0,
-        };
-        [(quiet, 0.0), (length - quiet, rate)].map(|(ns, rate)| Segment {
-            ns,
-            ..Segment::flat(rate)
-        })
-    });
-    Arrivals::Varied {
-        segments: segments.filter(|segment| segment.ns > 0).collect(),
-        spacing,
-    }
+    let segments =
+        timeline.slices.iter().zip(&timeline.turns).enumerate().flat_map(|(at, (slice, turn))| {
+            let block = (turn.block.unwrap_or(cell.first_block) - cell.first_block) as usize;
+            let rate = (turn.arm == place).then(|| cell.rates.of(block, place));
+            let rate = rate.flatten().map_or(0.0, |rate| (rate - others).max(0.0));
+            let length = slice.end - slice.start;
+            let quiet = match &cell.rates {
+                Rates::Steps(steps) => {
+                    quiet(steps, (at, turn.block.map(|_| block)), timeline, length)
+                }
+                _ => 0,
+            };
+            [(quiet, 0.0), (length - quiet, rate)]
+                .map(|(ns, rate)| Segment { ns, ..Segment::flat(rate) })
+        });
+    Arrivals::Varied { segments: segments.filter(|segment| segment.ns > 0).collect(), spacing }
 }
 
-/// Nanoseconds at the begin of the slice at a place, which is so long, in which nothing is sent; `block` is the number of
-/// its block within the cell.
+/// Returns the length of the silent part at the start of the slice at `place`, nanoseconds. The slice has `length`, and
+/// `block` is the index of its block within the cell.
 fn quiet(
     steps: &Steps,
     (place, block): (usize, Option<usize>),
@@ -132,16 +118,17 @@ fn quiet(
     quiet.min(length)
 }
 
-/// Requests per second of a load in the measured parts of its slices; `None` in a closed loop, and where
-/// that is a share of what nobody has measured. `slowest` is what the slowest arm has carried.
+/// Computes requests per second of a load in the measured parts of its slices. `slowest` is the rate that the slowest
+/// arm carried. `None` in a closed loop, and for a share of the slowest arm's rate if that is not known.
 pub(crate) fn rate(
     load: &LoadSpec,
     blocks: &BlockSpec,
     slowest: Option<f64>,
 ) -> Result<Option<f64>, TraceError> {
-    let asking = load.flows().filter(|flow| !flow.is_held());
-    let each = asking.map(|flow| flow_rate(flow, blocks, slowest));
-    each.collect::<Result<Vec<_>, _>>()
+    load.flows()
+        .filter(|flow| !flow.is_held())
+        .map(|flow| flow_rate(flow, blocks, slowest))
+        .collect::<Result<Vec<_>, _>>()
         .map(|rates| rates.into_iter().sum())
 }
 
@@ -177,7 +164,7 @@ mod tests {
         of(cell, timeline, place).remove(0).arrivals
     }
 
-    /// Bursts of so many at this mean rate, for three arms.
+    /// Makes a cell of three arms with bursts of `size` requests at this mean rate.
     fn bursts(size: u32, rate: f64, slice_ms: u64, discard: f64) -> Cell {
         let main = FlowSpec {
             spacing: Spacing::Burst { size },
@@ -192,21 +179,20 @@ mod tests {
         }
     }
 
-    /// Arrivals of an arm in the measured part of each of its slices, in order: (block, turn, count).
+    /// Returns the arrivals of an arm in the measured part of each of its slices, in order, as (block, turn, count).
     fn measured(cell: &Cell, place: usize) -> Vec<(u32, usize, u64)> {
         let timeline = Timeline::of(cell);
         let mut schedule = Schedule::new(&main(cell, &timeline, place), 0).unwrap();
-        let slices = timeline.slices.iter().zip(&timeline.turns);
-        let own = slices.filter(|(_, turn)| turn.arm == place);
-        own.filter_map(|(slice, turn)| {
-            let before = schedule.count_before(slice.measure_from);
-            Some((
-                turn.block?,
-                turn.turn,
-                schedule.count_before(slice.end) - before,
-            ))
-        })
-        .collect()
+        timeline
+            .slices
+            .iter()
+            .zip(&timeline.turns)
+            .filter(|(_, turn)| turn.arm == place)
+            .filter_map(|(slice, turn)| {
+                let before = schedule.count_before(slice.measure_from);
+                Some((turn.block?, turn.turn, schedule.count_before(slice.end) - before))
+            })
+            .collect()
     }
 
     #[test]
@@ -253,10 +239,7 @@ mod tests {
             warm_up: ms(200),
             blocks: vec![block([1000.0, 3000.0], 400), block([0.0, 700.0], 800)],
         };
-        let cell = Cell {
-            rates: Rates::Steps(steps.clone()),
-            ..cell(2, 2, ms(950))
-        };
+        let cell = Cell { rates: Rates::Steps(steps.clone()), ..cell(2, 2, ms(950)) };
         for place in [0, 1] {
             let counted = measured(&cell, place);
             assert_eq!(counted.len(), 2, "one slice in each block");
@@ -272,19 +255,11 @@ mod tests {
             schedule.unwrap().count_before(ms * 1_000_000)
         };
         assert_eq!((before(0, 500), before(1, 700)), (0, 0), "it rests");
-        assert_eq!(
-            (before(0, 700), before(1, 900)),
-            (200, 600),
-            "and is warm then"
-        );
+        assert_eq!((before(0, 700), before(1, 900)), (200, 600), "and is warm then");
         // Both arms in both blocks, and a pause each time.
         assert_eq!(timeline.length(), ms(700 + 200 + 2 * 550 + 2 * 950 + 10));
         let all = [0, 1].map(|place| before(place, 10_000));
-        assert_eq!(
-            all,
-            [200 + 450, 600 + 1350 + 595],
-            "nothing is due in pauses"
-        );
+        assert_eq!(all, [200 + 450, 600 + 1350 + 595], "nothing is due in pauses");
     }
 
     #[test]
@@ -296,10 +271,7 @@ mod tests {
         };
         let minute = Duration::from_secs(60);
         let open = |arrivals| FlowSpec::new(1, arrivals);
-        let load = |main, beside| LoadSpec {
-            beside,
-            ..LoadSpec::new("l", open(main), minute)
-        };
+        let load = |main, beside| LoadSpec { beside, ..LoadSpec::new("l", open(main), minute) };
         let whole = |load: &LoadSpec| rate(load, &blocks, Some(1000.0)).unwrap();
         let arrivals = |load: &LoadSpec| {
             let cell = Cell {
@@ -336,10 +308,7 @@ mod tests {
         assert_eq!(whole(&bursts), Some(150.0));
         let main = Schedule::new(&arrivals(&bursts)[0].arrivals, 0).unwrap();
         let due = main.expected(4_000_000_000, 8_000_000_000);
-        assert!(
-            (due - 400.0).abs() < 1e-6,
-            "the others' are not its own: {due}"
-        );
+        assert!((due - 400.0).abs() < 1e-6, "the others' are not its own: {due}");
 
         let (from, to, ns) = (0.0, 400.0, 2_000_000_000);
         let ramp = vec![Segment { from, to, ns }];
@@ -370,11 +339,8 @@ mod tests {
             }),
         );
         let load = LoadSpec::new("l", main, Duration::from_secs(60));
-        let blocks = BlockSpec {
-            slice: Some(Duration::from_secs(2)),
-            discard: 0.5,
-            ..BlockSpec::default()
-        };
+        let blocks =
+            BlockSpec { slice: Some(Duration::from_secs(2)), discard: 0.5, ..BlockSpec::default() };
         assert_eq!(rate(&load, &blocks, None).unwrap(), Some(2.0));
     }
 }

@@ -1,10 +1,10 @@
-//! What loads ask of configurations that the user wrote, and arms that cannot have a copy of theirs.
+//! Requests of loads to configurations that the user wrote, and arms that cannot have a copy of their configuration.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use weir_agent::message::{ArmStarted, CopyJob, Missing, Wanted};
-use weir_model::flow::{FlowSpec, LoadSpec};
+use weir_model::flow::LoadSpec;
 use weir_model::record::{
     AskedRecord, FROM_FILES, Remark, ReplacedRecord, SpotRecord, replaced_sentences,
 };
@@ -15,13 +15,13 @@ use crate::hosts::Hosts;
 use crate::left_out::without;
 use crate::options::{Options, Role};
 
-/// What the loads of a study ask, by the name of the arm whose configuration they ask.
+/// Requests of a study's loads, by the name of the arm whose configuration answers them.
 pub type AskedByArm = BTreeMap<String, Vec<AskedRecord>>;
 
-/// Why arms cannot have their copies of the user's configurations, or cannot be compared by them, by name.
+/// Returns, by arm name, why arms cannot have their copies of the user's configurations, or cannot be compared by them.
 ///
 /// # Errors
-/// One of them is the baseline, without which a study is nothing, or no change is left.
+/// One of these arms is the baseline, without which no study is possible, or no change is left.
 pub(crate) fn no_copies(
     study: &Study,
     missing: &Missing,
@@ -30,8 +30,7 @@ pub(crate) fn no_copies(
     for arm in &study.arms {
         if let Some(what) = lost_difference(study, arm, missing) {
             let hint = "measure it where the originals run: `weir load` and `weir capacity` with the address of each";
-            whys.entry(arm.name.clone())
-                .or_insert((what, Some(hint.to_owned())));
+            whys.entry(arm.name.clone()).or_insert((what, Some(hint.to_owned())));
         }
     }
     let is_refused = |arm: &Arm| whys.contains_key(&arm.name);
@@ -42,11 +41,8 @@ pub(crate) fn no_copies(
         let Some((what, hint)) = whys.get(&arm.name) else {
             continue;
         };
-        let error = LabError::Copy {
-            arm: arm.name.clone(),
-            what: what.clone(),
-            hint: hint.clone(),
-        };
+        let error =
+            LabError::Copy { arm: arm.name.clone(), what: what.clone(), hint: hint.clone() };
         if arm.role != ArmRole::Change || !is_any_left {
             return Err(error);
         }
@@ -59,8 +55,9 @@ pub(crate) fn no_copies(
     Ok(refused)
 }
 
-/// Tells why an arm is not compared with those before it that it would be compared with: for requests of the loads one has
-/// something that is lost in its copy and the other has not, so the copies would not show that they differ.
+/// Returns the reason why an arm is not compared with the earlier arms that it would be compared with; `None` if it can
+/// be. For requests of the loads, one of the two originals has a part that its copy lacks and the other original does
+/// not have, so the copies would not show that they differ.
 fn lost_difference(study: &Study, arm: &Arm, missing: &Missing) -> Option<String> {
     if arm.role != ArmRole::Change {
         return None;
@@ -69,16 +66,13 @@ fn lost_difference(study: &Study, arm: &Arm, missing: &Missing) -> Option<String
         *place == arm.against
             || (study.compare == Compare::Pairs && other.role != ArmRole::SameAsBaseline)
     });
-    let earlier = compared.map(|(_, other)| other);
-    earlier
-        .take_while(|other| other.name != arm.name)
-        .find_map(|base| {
-            let lost = lost_between(arm, base, missing);
-            lost.or_else(|| same_copy(study, [arm, base], missing))
-        })
+    compared.map(|(_, other)| other).take_while(|other| other.name != arm.name).find_map(|base| {
+        let lost = lost_between(arm, base, missing);
+        lost.or_else(|| same_copy(study, [arm, base], missing))
+    })
 }
 
-/// Tells of two configurations whose copies are the same, where the arms differ in nothing else.
+/// Describes two configurations whose copies are the same, if the arms differ in nothing else.
 fn same_copy(study: &Study, arms: [&Arm; 2], missing: &Missing) -> Option<String> {
     let [arm, base] = arms;
     let [own, other] = arms.map(|arm| missing.hashes.get(&arm.name));
@@ -115,40 +109,45 @@ fn lost_between(arm: &Arm, base: &Arm, missing: &Missing) -> Option<String> {
     })
 }
 
-/// Sentences of what one configuration has and another has not.
+/// Describes in sentences the replaced parts that one configuration has and another has not.
 fn only_in(records: &[&ReplacedRecord], others: &[&ReplacedRecord]) -> Vec<String> {
     replaced_sentences(records.iter().copied().filter(|record| {
-        let is_same = |other: &&ReplacedRecord| {
-            (other.part, &other.original.name) == (record.part, &record.original.name)
-        };
-        !others.iter().any(is_same)
+        !others
+            .iter()
+            .any(|other| (other.part, &other.original.name) == (record.part, &record.original.name))
     }))
 }
 
-/// Finds what of a configuration is lost in its copy.
+/// Returns the parts of a configuration that its copy lacks.
 fn lost(asked: &[AskedRecord]) -> Vec<&ReplacedRecord> {
-    let all = asked.iter().flat_map(|record| &record.replaced);
-    all.filter(|record| record.part.is_lost()).collect()
+    asked
+        .iter()
+        .flat_map(|record| &record.replaced)
+        .filter(|record| record.part.is_lost())
+        .collect()
 }
 
-/// The copies of the user's configurations that the arms are.
+/// Returns, by arm name, the jobs for copies of the user's configurations.
 pub(crate) fn copies(study: &Study) -> BTreeMap<String, CopyJob> {
-    let copy = |arm: &Arm| {
-        let proxy = study.proxy_of(arm);
-        let job = CopyJob {
-            kind: proxy.kind,
-            executable: proxy.executable.clone(),
-            main: proxy.configuration.as_ref()?.file.clone(),
-            settings: arm.settings.clone(),
-            asks: study.asks(proxy),
-        };
-        Some((arm.name.clone(), job))
-    };
-    study.arms.iter().filter_map(copy).collect()
+    study
+        .arms
+        .iter()
+        .filter_map(|arm| {
+            let proxy = study.proxy_of(arm);
+            let job = CopyJob {
+                kind: proxy.kind,
+                executable: proxy.executable.clone(),
+                main: proxy.configuration.as_ref()?.file.clone(),
+                settings: arm.settings.clone(),
+                asks: study.asks(proxy),
+            };
+            Some((arm.name.clone(), job))
+        })
+        .collect()
 }
 
-/// What the loads of a study ask of the user's configurations, by arm, as the proxies' host has them, and why
-/// arms cannot have theirs. Nothing is started.
+/// Finds the parts of the user's configurations that answer a study's loads, by arm, as they are on the proxies' host.
+/// The remarks say why arms cannot have a copy. Nothing is started.
 ///
 /// # Errors
 /// The host cannot be reached; the baseline cannot have its configuration.
@@ -158,51 +157,48 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
         return Ok(Default::default());
     }
     let hosts = Hosts::open(options)?;
-    let wanted = Wanted {
-        copies,
-        ..Wanted::default()
-    };
+    let wanted = Wanted { copies, ..Wanted::default() };
     let found = hosts.host(Role::Proxy).ask(wanted)?;
     let (_, mut remarks) = without(study, no_copies(study, &found)?)?;
     remarks.extend(about_answers(study, &found));
     remarks.extend(about_vanished(study, &found));
-    let named = |(name, records): (String, Vec<AskedRecord>)| {
-        let arm = study.arms.iter().find(|arm| arm.name == name)?;
-        let records = with_loads(study, study.proxy_of(arm), records);
-        Some((name, records))
-    };
-    let asked = found.asked.into_iter().filter_map(named).collect();
+    let asked = found
+        .asked
+        .into_iter()
+        .filter_map(|(name, records)| {
+            let arm = study.arms.iter().find(|arm| arm.name == name)?;
+            let records = with_loads(study, study.proxy_of(arm), records);
+            Some((name, records))
+        })
+        .collect();
     Ok((asked, remarks))
 }
 
-/// Places that a remark names at most.
+/// Maximum number of places that a remark names.
 const MOST_PLACES: usize = 8;
 
-/// Remarks about what differs in the configurations of two arms and not in their copies, without what is listed as replaced.
+/// Returns remarks about differences between two arms' configurations that their copies lack, except those listed as
+/// replaced.
 pub(crate) fn about_vanished(study: &Study, missing: &Missing) -> Vec<Remark> {
-    let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
-    changes
+    study
+        .arms
+        .iter()
+        .filter(|arm| arm.role == ArmRole::Change)
         .filter_map(|arm| vanished_from(&study.arms[arm.against], arm, missing))
         .collect()
 }
 
 fn vanished_from(base: &Arm, arm: &Arm, missing: &Missing) -> Option<Remark> {
-    let replaced = [base, arm].map(|arm| missing.asked.get(&arm.name));
-    let replaced = replaced.into_iter().flatten().flatten();
-    let told: Vec<&SpotRecord> = replaced
-        .flat_map(|record| &record.replaced)
-        .map(|record| &record.original)
-        .collect();
+    let replaced =
+        [base, arm].map(|arm| missing.asked.get(&arm.name)).into_iter().flatten().flatten();
+    let told: Vec<&SpotRecord> =
+        replaced.flat_map(|record| &record.replaced).map(|record| &record.original).collect();
     let is_told = |spot: &SpotRecord| {
-        told.iter()
-            .any(|told| (&told.file, told.line) == (&spot.file, spot.line))
+        told.iter().any(|told| (&told.file, told.line) == (&spot.file, spot.line))
     };
     let all = missing.vanished.get(&base.name)?.get(&arm.name)?;
-    let places: Vec<String> = all
-        .iter()
-        .filter(|spot| !is_told(spot))
-        .map(ToString::to_string)
-        .collect();
+    let places: Vec<String> =
+        all.iter().filter(|spot| !is_told(spot)).map(ToString::to_string).collect();
     let first = places.get(..MOST_PLACES).unwrap_or(&places);
     let more = match places.len() - first.len() {
         0 => String::new(),
@@ -219,8 +215,9 @@ fn vanished_from(base: &Arm, arm: &Arm, missing: &Missing) -> Option<Remark> {
     })
 }
 
-/// Answers that are seldom meant: those of a reverse proxy from files, so that nobody asks the origin server (a
-/// distribution's default server); and those that the user has compressed, and that no request of the load accepts so.
+/// Returns remarks about answers that are seldom intended: a reverse proxy answers from files, so that the origin
+/// server gets no requests (a distribution's default server); or the user configured compression and no request of the
+/// load accepts it.
 pub(crate) fn about_answers(study: &Study, missing: &Missing) -> Vec<Remark> {
     let mut remarks: Vec<Remark> = Vec::new();
     for arm in &study.arms {
@@ -252,7 +249,8 @@ pub(crate) fn about_answers(study: &Study, missing: &Missing) -> Vec<Remark> {
     remarks
 }
 
-/// The compression of the user's that none of these requests accepts. Where the arm itself sets it, what it sets counts.
+/// Returns the user's compression directive that takes effect for none of these requests, since none accepts it. If the
+/// arm itself sets the parameter, its value counts and the result is `None`.
 fn unasked<'r>(record: &'r AskedRecord, settings: &Settings) -> Option<&'r SpotRecord> {
     let mut each = record.requests.iter().map(|one| one.compressed.as_ref());
     let first = each.next().flatten()?;
@@ -260,7 +258,7 @@ fn unasked<'r>(record: &'r AskedRecord, settings: &Settings) -> Option<&'r SpotR
     (each.all(|spot| spot.is_some()) && !settings.contains_key(id)).then_some(first)
 }
 
-/// What each of [`Study::asks`] meets, with the loads that ask it.
+/// Adds to the record of each of [`Study::asks`] the names of the loads that send such requests.
 fn with_loads(study: &Study, proxy: &ProxySpec, mut records: Vec<AskedRecord>) -> Vec<AskedRecord> {
     let asks = study.asks(proxy);
     let Some(own) = &proxy.configuration else {
@@ -283,23 +281,26 @@ fn with_loads(study: &Study, proxy: &ProxySpec, mut records: Vec<AskedRecord>) -
     records
 }
 
-/// What each of these meets at an arm that was started, with the loads that ask it.
+/// Returns the records of a started arm, each with the names of the loads that send such requests.
 pub(crate) fn of_started(study: &Study, arm: &Arm, started: &ArmStarted) -> Vec<AskedRecord> {
     let records = started.asked.iter().map(|(_, record)| record.clone());
     with_loads(study, study.proxy_of(arm), records.collect())
 }
 
-/// Where an arm is asked for each of [`Study::asks`].
+/// Returns the address at which an arm takes each of [`Study::asks`].
 pub(crate) fn where_asked(
     study: &Study,
     arm: &Arm,
     started: &ArmStarted,
 ) -> Vec<(AskSpec, SocketAddr)> {
-    let asks = study.asks(study.proxy_of(arm)).into_iter();
-    asks.zip(started.asked.iter().map(|(at, _)| *at)).collect()
+    study
+        .asks(study.proxy_of(arm))
+        .into_iter()
+        .zip(started.asked.iter().map(|(at, _)| *at))
+        .collect()
 }
 
-/// The address of each flow of a load among these; nothing where weir wrote the configuration.
+/// Returns the address among these for each flow of a load; empty if weir wrote the configuration.
 pub(crate) fn addresses(
     load: &LoadSpec,
     proxy: &ProxySpec,
@@ -308,10 +309,11 @@ pub(crate) fn addresses(
     let Some(own) = &proxy.configuration else {
         return Vec::new();
     };
-    let of_flow = |flow: &FlowSpec| {
-        let ask = AskSpec::of(load, flow, own, &proxy.role);
-        let found = asked.iter().find(|(known, _)| *known == ask);
-        found.map(|(_, at)| *at)
-    };
-    load.flows().filter_map(of_flow).collect()
+    load.flows()
+        .filter_map(|flow| {
+            let ask = AskSpec::of(load, flow, own, &proxy.role);
+            let found = asked.iter().find(|(known, _)| *known == ask);
+            found.map(|(_, at)| *at)
+        })
+        .collect()
 }

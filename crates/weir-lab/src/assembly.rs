@@ -1,4 +1,4 @@
-//! Blocks put together: the load's slices and the counters of all hosts come in as they come.
+//! Assembles blocks from the load's slices and the counters of all hosts as they arrive.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -10,37 +10,38 @@ use weir_model::record::{GeneratorShare, SliceRecord};
 
 use crate::timeline::Timeline;
 
-/// A slice in which CPUs stood still for longer does not tell of an arm's p99, nanoseconds (docs/study.md says why).
+/// Longest standstill of CPUs with which a slice still counts for an arm's p99, nanoseconds (docs/study.md gives the
+/// reason).
 const LONGEST_STANDSTILL_NS: u64 = 500_000;
 
 /// One arm's part of a block.
 pub(crate) struct ArmBlock {
     pub(crate) arm: usize,
     pub(crate) slices: Vec<SliceRecord>,
-    /// Everything that the arm's slices counted, merged.
+    /// Merged data of the arm's slices.
     pub(crate) data: SliceData,
-    /// Response times of an open loop in the slices in which the machine did not stand still, where there are such and
-    /// others.
+    /// Response times of an open loop in the slices in which the machine did not stand still; `None` unless there are
+    /// such slices and others.
     pub(crate) undisturbed: Option<Histogram<u64>>,
-    /// What each of several generators had of it.
+    /// Share of each generator if there are several; otherwise empty.
     pub(crate) generators: Vec<GeneratorShare>,
 }
 
-/// A block of which everything is known.
+/// A block with complete data.
 pub(crate) struct FinishedBlock {
     pub(crate) block: u32,
-    /// In the order of the arms.
+    /// Parts of the arms, in the order of the arms.
     pub(crate) arms: Vec<ArmBlock>,
 }
 
-/// What came before a trial.
+/// Slices and nanoseconds that came before a trial.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Before {
     pub(crate) slices: u64,
     pub(crate) ns: u64,
 }
 
-/// A reading as far as it has come: each host gives its part.
+/// A partial reading, to which each host adds its part.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gathered {
     reading: Reading,
@@ -57,38 +58,39 @@ impl Gathered {
     }
 }
 
-/// Puts slices and readings together to blocks.
+/// Assembles blocks from slices and readings.
 pub(crate) struct Assembly<'a> {
     timeline: &'a Timeline,
     before: Before,
-    /// Hosts that read counters.
+    /// Number of hosts that read counters.
     hosts: usize,
-    /// Those of the generators.
+    /// Names of the generators' hosts.
     generators: Vec<String>,
-    /// At the begin of each slice, the counters of its arm.
+    /// Counters of the slice's arm at the start of each slice.
     readings: Vec<Gathered>,
-    /// At the end of the trial, the counters of each arm.
+    /// Counters of each arm at the end of the trial.
     last: Vec<Gathered>,
     records: Vec<Option<SliceRecord>>,
-    /// Blocks under way, oldest first.
+    /// Incomplete blocks, oldest first.
     open: VecDeque<OpenBlock>,
     spare: Vec<SliceData>,
 }
 
 struct OpenBlock {
     block: u32,
-    /// Places of its slices in the timeline.
+    /// Indexes of the block's slices in the timeline.
     places: Vec<usize>,
-    /// Data of each arm.
+    /// Data by arm.
     data: Vec<SliceData>,
-    /// Where there are several generators, data of each of them, by arm.
+    /// Data by arm and generator; empty lists with a single generator.
     of_each: Vec<Vec<SliceData>>,
-    /// Response times of each slice in an open loop: whether the machine stood still is known later.
+    /// Response times of each slice in an open loop, kept because standstills of the machine are known only later.
     responses: Vec<Option<Histogram<u64>>>,
 }
 
 impl<'a> Assembly<'a> {
-    /// For so many hosts; `generators` are the names of those that the load is dealt to.
+    /// Creates an assembly that expects counters of `hosts` hosts; `generators` are the names of the hosts among which
+    /// the load is divided.
     pub(crate) fn new(
         timeline: &'a Timeline,
         before: Before,
@@ -123,7 +125,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Takes what each generator has counted of a slice.
+    /// Takes the counts of each generator for the slice at `place`.
     pub(crate) fn take(&mut self, place: usize, each: &[SliceData]) {
         let turn = self.timeline.turns[place];
         let slice = self.timeline.slices[place];
@@ -164,9 +166,7 @@ impl<'a> Assembly<'a> {
         if each.len() > 1 {
             let own = &mut open.of_each[turn.arm];
             own.resize_with(each.len(), || self.spare.pop().unwrap_or_default());
-            own.iter_mut()
-                .zip(each)
-                .for_each(|(own, data)| own.add(data));
+            own.iter_mut().zip(each).for_each(|(own, data)| own.add(data));
         }
         open.responses.resize(open.places.len(), None);
         let own = open.places.iter().position(|own| *own == place);
@@ -186,13 +186,13 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Whether the load has told of every slice.
+    /// Returns true if the load has reported every slice.
     pub(crate) fn has_all_slices(&self) -> bool {
         let mut turns = self.timeline.turns.iter().zip(&self.records);
         turns.all(|(turn, record)| turn.block.is_none() || record.is_some())
     }
 
-    /// Hands on the blocks that are whole, in order.
+    /// Passes complete blocks to `on_block`, in order.
     pub(crate) fn hand_on(&mut self, on_block: &mut dyn FnMut(&FinishedBlock)) {
         while let Some(slices) = self.open.front().and_then(|open| self.slices_of(open)) {
             let Some(open) = self.open.pop_front() else {
@@ -227,13 +227,13 @@ impl<'a> Assembly<'a> {
                 let is_part = arm.slices.iter().any(|slice| slice.stood_still);
                 arm.undisturbed = arm.undisturbed.take().filter(|_| is_part);
             }
-            let block = FinishedBlock {
-                block: open.block,
-                arms,
-            };
+            let block = FinishedBlock { block: open.block, arms };
             on_block(&block);
-            let used = block.arms.into_iter().map(|arm| arm.data);
-            let used = used.chain(open.of_each.into_iter().flatten());
+            let used = block
+                .arms
+                .into_iter()
+                .map(|arm| arm.data)
+                .chain(open.of_each.into_iter().flatten());
             self.spare.extend(used.map(|mut data| {
                 data.clear();
                 data
@@ -241,7 +241,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// The records of a block's slices, if all are known.
+    /// Returns the records of a block's slices; `None` if some are not known yet.
     fn slices_of(&self, open: &OpenBlock) -> Option<Vec<SliceRecord>> {
         open.places.iter().map(|&place| self.slice(place)).collect()
     }
@@ -273,21 +273,22 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    /// The counters at the begin of a slice, or at the end, once all hosts have told theirs.
+    /// Returns the counters at the start of the slice at `place`, or at the end of the trial; `None` until all hosts
+    /// have reported theirs.
     fn at(&self, place: usize, arm: usize) -> Option<Reading> {
         let gathered = self.readings.get(place).unwrap_or(&self.last[arm]);
         (gathered.hosts == self.hosts).then_some(gathered.reading)
     }
 }
 
-/// What all generators have counted. Histograms are added exactly: all have the same bounds.
+/// Adds up the counts of all generators. Histograms add exactly, since all have the same bounds.
 fn sum(each: &[SliceData]) -> SliceData {
     let mut all = SliceData::new();
     each.iter().for_each(|data| all.add(data));
     all
 }
 
-/// What a generator had of an arm's slices in a block.
+/// Returns a generator's share of an arm's slices in a block.
 fn share(host: &str, data: &SliceData) -> GeneratorShare {
     let histograms = &data.histograms;
     let at = |histogram: &Histogram<u64>| [0.5, 0.99].map(|q| histogram.value_at_quantile(q));
@@ -305,7 +306,7 @@ fn share(host: &str, data: &SliceData) -> GeneratorShare {
     }
 }
 
-/// Requests that were due and sent, of an open loop.
+/// Returns the number of due requests that were sent; 0 unless it is an open loop.
 fn sent(data: &SliceData) -> u64 {
     match data.due {
         0 => 0,

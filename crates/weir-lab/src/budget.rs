@@ -1,4 +1,4 @@
-//! How long a run takes, and which loads share a trial.
+//! Estimates how long a run takes, and decides which loads share a trial.
 
 use std::time::Duration;
 
@@ -14,29 +14,30 @@ use crate::pilot;
 use crate::timeline::around;
 use crate::until;
 
-/// What a study without a slice is planned with.
+/// Slice length assumed for a study without one.
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
 
-/// What it takes until an arm's settings are in force, where nobody has seen it yet.
+/// Time assumed until an arm's settings are in force, as long as it has not been measured.
 pub(crate) const SWITCH: Duration = Duration::from_secs(3);
-/// How many times as long an arm in turn works, where the study has the loads for it.
+/// Minimum working time of an arm in one turn, as a multiple of [`SWITCH`], if the study has enough loads.
 const TURN: u32 = 4;
 
-/// What a continuous trial takes beside its slices: counters are read, threads are started, answers waited for.
+/// Time that a continuous trial takes beside its slices: counters are read, threads started, answers waited for.
 const PER_TRIAL: Duration = Duration::from_millis(12);
-/// And for each connection that it opens.
+/// Time that a continuous trial takes for each connection that it opens.
 const PER_CONNECTION: Duration = Duration::from_micros(30);
-/// The share of a budget that is planned with: not everything takes what it is thought to take.
+/// Share of a budget that is planned with, since estimates may be too low.
 pub(crate) const KEPT_FREE: f64 = 0.95;
-/// What a run needs after its last block: processes are ended, settings put back, and the report is written.
+/// Time that a run needs after its last block to end processes, put settings back and write the report.
 pub(crate) const ENDING: Duration = Duration::from_secs(2);
-/// What a run needs before its proxies start: its network and its hosts are looked at.
+/// Time that a run needs before its proxies start, to look at its network and its hosts.
 pub const LOOK: Duration = Duration::from_millis(1500);
-/// What becomes of a run's records in its report, for each arm and block.
+/// Time that the report takes for the records of each arm and block.
 const REPORTED: Duration = Duration::from_micros(300);
 
-/// Loads by the trials that they are measured in, in the study's order: cells of a matrix that differ in nothing
-/// but their rate share one. Loads that are measured until everything is decided do not: each has arms of its own that leave.
+/// Groups loads by the trials that they are measured in, in the study's order: cells of a matrix that differ only in
+/// their rate share one. Loads that are measured until everything is decided share none, since different arms leave
+/// each of them.
 pub(crate) fn groups(study: &Study) -> Vec<Vec<LoadSpec>> {
     if study.until == Until::Decided {
         return study.loads.iter().map(|load| vec![load.clone()]).collect();
@@ -51,7 +52,8 @@ pub(crate) fn groups(study: &Study) -> Vec<Vec<LoadSpec>> {
     groups
 }
 
-/// Whether two loads are cells of one matrix that differ in nothing but their rate. Bursts are fitted to one rate.
+/// Returns true if two loads are cells of one matrix that differ only in their rate. Bursts never share, since they are
+/// fitted to one rate.
 fn share(one: &LoadSpec, other: &LoadSpec) -> bool {
     let matrix = |load: &LoadSpec| {
         let cell = load.cell.as_ref().filter(|cell| cell.rate.is_some());
@@ -63,7 +65,7 @@ fn share(one: &LoadSpec, other: &LoadSpec) -> bool {
         && are_alike(one, other)
 }
 
-/// Whether two loads differ in nothing but their rate.
+/// Returns true if two loads differ only in their rate.
 pub(crate) fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
     if one.is_open() != other.is_open() || one.main.changes() || other.main.changes() {
         return one.name == other.name;
@@ -79,22 +81,23 @@ pub(crate) fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
     without_rate(one) == without_rate(other)
 }
 
-/// Whether what is due depends on where in a slice one is: then whole slices are to pass before the first block.
+/// Returns true if the due requests depend on the position within a slice; then only whole slices may pass before the
+/// first block.
 pub fn repeats(load: &LoadSpec) -> bool {
     Bursts::of(load).is_some() || load.flows().any(FlowSpec::changes)
 }
 
-/// The time of a block when a slice lasts `slice`: every arm has two.
+/// Returns the length of a block with slices of length `slice`: every arm has two.
 fn block(study: &Study, slice: Duration) -> Duration {
     slice * 2 * study.arms.len() as u32
 }
 
-/// The budget that a run needs which is thought to take so long.
+/// Returns the budget that a run of estimated length `takes` needs.
 pub fn budget_of(takes: Duration) -> Duration {
     takes.div_f64(KEPT_FREE) + ENDING
 }
 
-/// The fewest blocks with which every load of a study can claim anything.
+/// Returns the smallest number of blocks with which every load of a study allows a verdict.
 pub fn least_blocks(study: &Study) -> u32 {
     let family = study.questions().len();
     let least = least_replicates(family, study.objective.confidence) as u32;
@@ -104,7 +107,7 @@ pub fn least_blocks(study: &Study) -> u32 {
     }
 }
 
-/// Blocks of one load when a slice lasts `slice`.
+/// Returns the number of blocks of one load with slices of length `slice`.
 pub(crate) fn blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
     let fit = load.duration.as_nanos() / block(study, slice).as_nanos().max(1);
     let least = match study.until {
@@ -114,35 +117,36 @@ pub(crate) fn blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
     (fit.min(u128::from(u32::MAX)) as u32).max(least)
 }
 
-/// The longest slice with which a load has the blocks that the study wants at least in its own time.
+/// Returns the longest slice with which a load reaches the study's minimum number of blocks in its own time.
 pub fn longest_slice(study: &Study, load: &LoadSpec) -> Duration {
     load.duration / (2 * study.arms.len() as u32 * study.blocks.at_least).max(1)
 }
 
-/// How long a load stays with an arm: half of what a stretch has, so that a load has as many rounds as the study wants
-/// blocks at least.
+/// Returns how long a load stays with an arm: half of a stretch's time, so that a load has as many rounds as the study
+/// wants blocks at least.
 pub(crate) fn slice_in_turn(study: &Study, loads: &[LoadSpec]) -> Duration {
-    let each = loads.iter().map(|load| longest_slice(study, load));
-    each.min()
+    loads
+        .iter()
+        .map(|load| longest_slice(study, load))
+        .min()
         .unwrap_or_default()
         .max(Duration::from_millis(10))
 }
 
-/// How many of the first groups of loads an arm has in one turn: until it has worked far longer than putting it into force
-/// takes, and no more, because the arms that it is compared with wait meanwhile.
+/// Returns how many of the first load groups an arm gets in one turn: enough that it works far longer than putting it
+/// into force takes, and no more, because the arms that it is compared with wait meanwhile.
 pub(crate) fn in_one_turn(study: &Study, groups: &[Vec<LoadSpec>]) -> usize {
     let mut turn = Duration::ZERO;
     let fits = groups.iter().take_while(|loads| {
         let is_short = turn < SWITCH * TURN;
-        let slice = study.blocks.slice;
-        let slice = slice.unwrap_or_else(|| slice_in_turn(study, loads));
+        let slice = study.blocks.slice.unwrap_or_else(|| slice_in_turn(study, loads));
         turn += slice * 2 * loads.len() as u32;
         is_short
     });
     fits.count()
 }
 
-/// The groups of loads that an arm has in a turn, turn by turn.
+/// Returns the load groups that an arm gets in a turn, turn by turn.
 fn groups_by_turn<'g>(
     study: &Study,
     mut groups: &'g [Vec<LoadSpec>],
@@ -153,8 +157,8 @@ fn groups_by_turn<'g>(
     })
 }
 
-/// What putting arms into force by a controller takes in all, about. Where they have one proxy in turn, the last arm of a
-/// round stays for the next one; else each instance has each arm.
+/// Estimates the total time that a controller takes to put arms into force. If arms have one proxy in turn, the last
+/// arm of a round stays for the next round; otherwise each instance runs each arm.
 fn switching(study: &Study, groups: &[Vec<LoadSpec>], reported: u32) -> Duration {
     let arms = study.arms.len() as u32;
     let times = match (study.controlled(), study.is_in_turn()) {
@@ -162,8 +166,12 @@ fn switching(study: &Study, groups: &[Vec<LoadSpec>], reported: u32) -> Duration
         (Some(_), true) => {
             let turns = groups_by_turn(study, groups);
             let rounds = |loads: &[Vec<LoadSpec>]| {
-                let planned = |load| blocks(study, load, planned_slice(study, load));
-                loads.iter().flatten().map(planned).max().unwrap_or(0)
+                loads
+                    .iter()
+                    .flatten()
+                    .map(|load| blocks(study, load, planned_slice(study, load)))
+                    .max()
+                    .unwrap_or(0)
             };
             turns.map(|turn| 1 + rounds(turn) * (arms - 1)).sum()
         }
@@ -172,7 +180,7 @@ fn switching(study: &Study, groups: &[Vec<LoadSpec>], reported: u32) -> Duration
     SWITCH * times
 }
 
-/// How many blocks each load is planned to have, and how long they take; the pilot may change the number, and
+/// Returns name, planned number of blocks and their total length for each load. The pilot may change the number, and
 /// nearly never the length.
 pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
     let plan = study.loads.iter().map(|load| {
@@ -183,18 +191,18 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
     plan.collect()
 }
 
-/// What a new instance of an arm is taken to need: as much as nginx.
+/// Time assumed for a new instance of an arm: as much as nginx takes.
 pub(crate) const RENEWAL: Duration = Duration::from_millis(15);
 
-/// How long a run of a study takes, about, everything included but for a check of its arms one at a time.
+/// Estimates the length of a run of a study, everything included except a check of its arms one at a time.
 pub fn length_of(study: &Study) -> Duration {
     let arms = study.arms.len() as u32;
     Duration::from_millis(100 + 50 * u64::from(arms))
         + takes(study, &History::default(), RENEWAL * arms)
 }
 
-/// How long everything takes that earlier sessions have left, once all arms run. New instances of all of them
-/// take `renewal`.
+/// Estimates how long the rest of a run takes after earlier sessions, once all arms run. New instances of all arms take
+/// `renewal`.
 pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Duration {
     if !study.capacity.is_empty() {
         return capacity::takes(study);
@@ -215,9 +223,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         let slice = slice(study, history, first);
         if study.until == Until::Decided {
             let (parts, arms) = parts_until(study, history, first, slice);
-            let measured = parts
-                .iter()
-                .map(|part| length(study, first, (slice, *part), arms));
+            let measured = parts.iter().map(|part| length(study, first, (slice, *part), arms));
             whole += measured.sum::<Duration>();
             whole += renewal * arms / study.arms.len().max(1) as u32 * parts.len() as u32;
             continue;
@@ -238,14 +244,15 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
     whole + REPORTED * reported * study.arms.len() as u32
 }
 
-/// The slice of a load, as far as it is known.
+/// Returns the slice length of a load: the pilot's, or the planned one before a pilot.
 pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
     let pilot = history.pilots.get(&load.name);
-    let chosen = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
-    chosen.unwrap_or_else(|| planned_slice(study, load))
+    pilot
+        .map(|pilot| Duration::from_nanos(pilot.slice_ns))
+        .unwrap_or_else(|| planned_slice(study, load))
 }
 
-/// The slice of a load that nothing has been tried of.
+/// Returns the planned slice length of a load that has had no pilot.
 pub(crate) fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
     match study.blocks.slice {
         Some(slice) => slice,
@@ -254,8 +261,8 @@ pub(crate) fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
     }
 }
 
-/// The blocks of each instance of the proxies that is left of a load which is measured until everything is decided, if it
-/// needs all of them, and how many arms go on.
+/// Returns the remaining blocks of a load that is measured until everything is decided, for each instance of the
+/// proxies and as if all were needed, and the number of arms that go on.
 fn parts_until(
     study: &Study,
     history: &History,
@@ -276,7 +283,7 @@ fn parts_until(
     (parts, arms as u32)
 }
 
-/// A continuous trial of so many arms: how long a slice lasts, and blocks.
+/// Estimates the length of a continuous trial of `arms` arms with slices of length `slice` and `blocks` blocks.
 pub(crate) fn length(
     study: &Study,
     load: &LoadSpec,
@@ -290,56 +297,53 @@ pub(crate) fn length(
     warm_up * arms + slice * 2 * arms * blocks + rest + PER_TRIAL + opening
 }
 
-/// A continuous trial of one arm that runs alone.
+/// Estimates the length of a continuous trial of one arm that runs alone.
 pub(crate) fn alone(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
     let (discard, repeats) = (study.blocks.discard, repeats(load));
     let (warm_up, rest) = around(slice, blocks, discard, (repeats, Phase::Alone));
     warm_up + slice * 2 * blocks + rest + PER_TRIAL + opening(load)
 }
 
-/// The least that a load's connections take to open, of all arms at the same time.
+/// Returns the minimum time to open a load's connections, for all arms at the same time.
 fn opening(load: &LoadSpec) -> Duration {
-    let paced = load.flows().filter_map(|flow| {
-        let rate = flow.connect_rate?;
-        Some(Duration::from_secs_f64(f64::from(flow.connections) / rate))
-    });
-    paced.max().unwrap_or_default()
+    load.flows()
+        .filter_map(|flow| {
+            let rate = flow.connect_rate?;
+            Some(Duration::from_secs_f64(f64::from(flow.connections) / rate))
+        })
+        .max()
+        .unwrap_or_default()
 }
 
-/// The blocks of loads that share a trial, by the instances of the proxies that they are measured with: for each
-/// block the place of its load, and how many blocks of that load came before. `left` has the blocks of each load.
-/// Each is spread evenly over the instances; within one they come in rounds, in which a load has a block at most.
+/// Divides the blocks of loads that share a trial among the instances of the proxies. Each block has the index of its
+/// load, and the number of earlier blocks of that load. `left` has the number of blocks of each load. Each load is
+/// spread evenly over the instances; within an instance, blocks come in rounds with at most one block of each load.
 pub(crate) fn parts_of(left: &[u32], instances: u32) -> Vec<Vec<(usize, u32)>> {
     let most = left.iter().copied().max().unwrap_or(0);
     let mut parts: Vec<Vec<(usize, u32)>> = Vec::new();
     let mut before = vec![0; left.len()];
     let count = parts_count(most, instances);
     for part in (0..count).filter(|_| most > 0) {
-        let own: Vec<u32> = left
-            .iter()
-            .map(|left| part_of(*left, count, part))
-            .collect();
+        let own: Vec<u32> = left.iter().map(|left| part_of(*left, count, part)).collect();
         let rounds = own.iter().copied().max().unwrap_or(0);
         let blocks = (0..rounds).flat_map(|round| {
             let (own, before) = (&own, &before);
-            let loads = (0..own.len()).filter(move |load| round < own[*load]);
-            loads.map(move |load| (load, before[load] + round))
+            (0..own.len())
+                .filter(move |load| round < own[*load])
+                .map(move |load| (load, before[load] + round))
         });
         parts.push(blocks.collect());
-        before
-            .iter_mut()
-            .zip(own)
-            .for_each(|(before, own)| *before += own);
+        before.iter_mut().zip(own).for_each(|(before, own)| *before += own);
     }
     parts
 }
 
-/// As many parts as there are instances, none of them empty.
+/// Returns the number of parts: one for each instance, but no empty ones.
 fn parts_count(blocks: u32, instances: u32) -> u32 {
     instances.clamp(1, blocks.max(1))
 }
 
-/// The blocks of one of `count` parts of nearly the same size.
+/// Returns the number of blocks in one of `count` parts of nearly equal size.
 fn part_of(blocks: u32, count: u32, part: u32) -> u32 {
     blocks / count + u32::from(part < blocks % count)
 }
@@ -356,11 +360,7 @@ mod tests {
         };
         assert_eq!(split(93, 4), [24, 23, 23, 23]);
         assert_eq!(split(12, 1), [12]);
-        assert_eq!(
-            split(2, 4),
-            [1, 1],
-            "an instance without a block is not started"
-        );
+        assert_eq!(split(2, 4), [1, 1], "an instance without a block is not started");
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! The proposer of a study that asks how much its arms carry within an objective: a search for each arm, whose trials
-//! take turns, so that what changes on the machine in the meantime meets all of them. Where one controller configures one
-//! proxy, no two arms can run at the same time: each is searched to its end before the next one has the proxy.
+//! Proposer of a study that searches the highest rate each arm carries within an objective. Each arm has a search of
+//! its own; their trials take turns, so that changes of the machine affect all arms. If one controller configures one
+//! proxy, no two arms can run at the same time: each search runs to its end before the next arm has the proxy.
 //!
-//! A search is told nothing but what stands in the records, and what it does follows from that. So a run that goes on
-//! reads its records to it again, and it is where it was.
+//! A search depends only on the records. A resumed run therefore replays its records, and continues where it was.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -29,27 +28,28 @@ use seen::Frame;
 pub(crate) use time::takes;
 pub use time::{at_most, claiming, least};
 
-/// The closed loop before a search: the length of its slices, and its blocks, each of two slices. So many windows tell whether the
-/// speed wanders.
+/// Closed loop before a search: the length of its slices, and its number of blocks of two slices each. These are enough
+/// windows to show whether the speed drifts.
 pub(crate) const CLOSED: (Duration, u32) = (Duration::from_millis(100), 15);
-/// Searches, in the order of the study's arms.
+/// Searches of all arms, in the order of the study's arms.
 pub(crate) struct Capacity {
     frame: Frame,
     arms: Vec<Searched>,
-    /// Whether arms have the one proxy in turn, whose turn it is, and how long the run had been at work when it began.
+    /// True if arms use the one proxy in turn. `turn` is the arm whose turn it is, and `turn_begun` the run's working
+    /// time when its turn began.
     is_in_turn: bool,
     turn: Option<ArmId>,
     turn_begun: Duration,
     asked: Option<Asked>,
-    /// What was asked last, of which nothing is written down yet, and how many blocks it had.
+    /// Last proposed cell, if it is not recorded yet, and its number of blocks.
     untold: Option<(Asked, u32)>,
-    /// How long the run has been at work, as the records have it.
+    /// Working time of the run, according to the records.
     passed: Duration,
     steps: VecDeque<Step>,
     is_replayed: bool,
 }
 
-/// The cell that was proposed last.
+/// The last proposed cell.
 struct Asked {
     arms: Vec<ArmId>,
     stage: SearchStage,
@@ -57,19 +57,15 @@ struct Asked {
 }
 
 impl Capacity {
-    /// Of a run whose study asks for a capacity. The generator is known to send so many requests per second at most.
+    /// Creates the searches of a run. `most` is the highest rate that the generator can send, requests per second, if
+    /// known.
     pub(crate) fn new(header: &RunHeader, most: Option<f64>) -> Capacity {
         let arms = header.study.arms.iter();
         let study = &header.study;
-        let connections = (
-            study.loads[0].main.connections,
-            study.search.most_connections,
-        );
+        let connections = (study.loads[0].main.connections, study.search.most_connections);
         let all = (0..header.study.arms.len()).collect();
         Capacity {
-            arms: arms
-                .map(|arm| Searched::new(&arm.name, connections))
-                .collect(),
+            arms: arms.map(|arm| Searched::new(&arm.name, connections)).collect(),
             frame: Frame::new(header, most),
             is_in_turn: false,
             turn: None,
@@ -82,15 +78,15 @@ impl Capacity {
         }
     }
 
-    /// One arm is searched to its end before the next one runs.
+    /// Has each search run to its end before the next arm runs.
     pub(crate) fn in_turn(mut self) -> Capacity {
         self.is_in_turn = true;
         self.steps.clear();
         self
     }
 
-    /// Has the first arm that is not answered run alone, where arms have the proxy in turn. The one before it leaves; what it
-    /// has set, this one sets anew. The A/A arm is the last: so it shows what drifts over the whole time.
+    /// Has the first unanswered arm run alone, if arms use the proxy in turn. The previous arm ends, and this arm
+    /// replaces its settings. The A/A arm comes last, so that it shows drift over the whole time.
     fn take_turn(&mut self) {
         let specs = &self.frame.header.study.arms;
         let open = |is_same: bool| {
@@ -112,7 +108,7 @@ impl Capacity {
         }));
     }
 
-    /// Takes in what earlier sessions have measured.
+    /// Replays the measurements of earlier sessions.
     fn replay(&mut self, history: &History) {
         for record in &history.searched {
             match record {
@@ -138,16 +134,13 @@ impl Capacity {
         self.arms.iter_mut().for_each(Searched::cut);
     }
 
-    /// The run has been at work for so long. Each open arm has the part of what is left of the budget that it has not used
-    /// of its own share, so that the long trial of one takes nothing from another. Of arms in turn, each has the share that
-    /// it had when its turn began.
+    /// Sets the run's working time, and divides the rest of the budget among the open arms in proportion to the unused
+    /// part of each arm's share, so that a long trial of one arm takes nothing from another. Of arms in turn, each
+    /// keeps the share that it had when its turn began.
     fn has_passed(&mut self, passed: Duration) {
         self.passed = passed;
         let study = &self.frame.header.study;
-        let shared = match self.is_in_turn {
-            true => self.turn_begun,
-            false => passed,
-        };
+        let shared = if self.is_in_turn { self.turn_begun } else { passed };
         let open = self.arms.iter().filter(|arm| arm.is_open()).count();
         let Some(share) = time::share_of_budget(study, shared, open) else {
             return;
@@ -160,28 +153,28 @@ impl Capacity {
         }
         let left_s = time::of_trials_s(share) * open as f64;
         let usual_s = time::trials_s(study, 0.0);
-        let unused_s: Vec<f64> = (self.arms.iter())
-            .map(|arm| arm.unused_s(usual_s))
-            .collect();
+        let unused_s: Vec<f64> = (self.arms.iter()).map(|arm| arm.unused_s(usual_s)).collect();
         let parts_s = time::parts_s(left_s, &unused_s, self.first_served(left_s));
         for (arm, part_s) in self.arms.iter_mut().zip(parts_s) {
             arm.has_left(part_s);
         }
     }
 
-    /// The arm that has the time for its next hold before the others share the rest, and that time: one that needs a hold
-    /// while all others have a claim.
+    /// Returns the arm whose next hold is provided for before the others share the remaining time, and the seconds of
+    /// that hold: an arm that needs a hold while all others have a claim.
     fn first_served(&self, left_s: f64) -> Option<(ArmId, f64)> {
         let has_claim = |arm: &Searched| !arm.is_open() || arm.held().is_some();
         let without = self.those(|arm| !has_claim(arm));
-        let needed = self.arms.iter().map(Searched::hold_needed_s).enumerate();
-        needed
+        self.arms
+            .iter()
+            .map(Searched::hold_needed_s)
+            .enumerate()
             .filter_map(|(arm, hold_s)| Some((arm, hold_s?)))
             .filter(|(arm, _)| without.iter().all(|other| other == arm))
             .find(|(_, hold_s)| *hold_s <= left_s)
     }
 
-    /// An arm has its answer: the time that it has left is for the others.
+    /// Marks an arm as answered; its remaining time is shared among the others.
     fn done(&mut self, arm: ArmId) {
         self.arms[arm].done();
         self.turn_begun = self.passed;
@@ -190,21 +183,22 @@ impl Capacity {
         }
     }
 
-    /// Thinks out what is next.
+    /// Queues the next steps.
     fn think(&mut self, history: &History) {
         self.take_turn();
         let new = self.those(|arm| arm.closed_loop().is_some()).into_iter();
         let loops = new.filter_map(|id| self.arms[id].closed_loop());
         if let Some((connections, blocks)) = loops.min() {
-            let is_alike = |arm: &Searched| arm.closed_loop() == Some((connections, blocks));
-            let closed = self.those(is_alike);
+            let closed = self.those(|arm| arm.closed_loop() == Some((connections, blocks)));
             let length = (CLOSED.0, blocks);
             let mut cell = self.cell(history, closed, Rates::Closed, length);
             cell.load.main.connections = connections;
             return self.measure(cell, SearchStage::Closed);
         }
-        let open = self.those(Searched::is_searching).into_iter();
-        let next = open.min_by(|a, b| turn_order(&self.arms[*a], &self.arms[*b]));
+        let next = self
+            .those(Searched::is_searching)
+            .into_iter()
+            .min_by(|a, b| turn_order(&self.arms[*a], &self.arms[*b]));
         let Some(first) = next else {
             self.steps.push_back(Step::Done);
             return;
@@ -222,15 +216,17 @@ impl Capacity {
         }
     }
 
-    /// Those of the arms that may run, of which that is so.
+    /// Returns the arms that may run and satisfy the condition.
     fn those(&self, is_one: impl Fn(&Searched) -> bool) -> Vec<ArmId> {
-        let arms = self.arms.iter().enumerate();
-        arms.filter(|(id, arm)| self.turn.is_none_or(|turn| turn == *id) && is_one(arm))
+        self.arms
+            .iter()
+            .enumerate()
+            .filter(|(id, arm)| self.turn.is_none_or(|turn| turn == *id) && is_one(arm))
             .map(|(id, _)| id)
             .collect()
     }
 
-    /// A trial of one arm: the load stays with it, window after window.
+    /// Queues a trial of one arm: the load stays with the arm, window after window.
     fn measure_trial(&mut self, history: &History, arm: ArmId, trial: &Trial) {
         let window = StepBlock {
             rates: vec![trial.rate],
@@ -243,15 +239,8 @@ impl Capacity {
             warm_up: Duration::from_secs_f64(trial.settle_s),
             blocks: vec![window; trial.windows],
         };
-        let renew = if trial.is_fresh {
-            Renewal::Network
-        } else {
-            Renewal::Nothing
-        };
-        let cell = Cell {
-            renew,
-            ..self.cell(history, vec![arm], Rates::Steps(steps), length)
-        };
+        let renew = if trial.is_fresh { Renewal::Network } else { Renewal::Nothing };
+        let cell = Cell { renew, ..self.cell(history, vec![arm], Rates::Steps(steps), length) };
         let stage = match trial.stage {
             Stage::Ramp | Stage::Look => SearchStage::Ramp,
             Stage::Dwell => SearchStage::Dwell,
@@ -290,15 +279,11 @@ impl Capacity {
     }
 
     fn measure(&mut self, cell: Cell, stage: SearchStage) {
-        self.asked = Some(Asked {
-            arms: cell.arms.clone(),
-            stage,
-            first_block: cell.first_block,
-        });
+        self.asked = Some(Asked { arms: cell.arms.clone(), stage, first_block: cell.first_block });
         self.steps.push_back(Step::Measure(Box::new(cell)));
     }
 
-    /// Writes down what is known after a cell.
+    /// Queues records of the state of each search after a cell.
     fn tell(&mut self, asked: &Asked, blocks: u32) {
         let left = time::left(&self.frame, &self.arms, self.passed);
         for id in &asked.arms {
@@ -314,10 +299,7 @@ impl Capacity {
                 held: arm.held(),
                 passed_s: Some(self.passed.as_secs_f64()),
             };
-            let told = Event::Bracket {
-                bracket: record.clone(),
-                left,
-            };
+            let told = Event::Bracket { bracket: record.clone(), left };
             self.steps.push_back(Step::Tell(told));
             let record = Record::Bracket(record);
             self.steps.push_back(Step::Record(Box::new(record)));
@@ -379,8 +361,9 @@ impl Proposer for Capacity {
     }
 }
 
-/// Which of two arms is next: whoever has had less time. One whose time is over waits for what the others leave; of these,
-/// one that has a claim ends first, and the one with the narrower claim before the other: what it leaves narrows that.
+/// Orders arms by whose trial is next: the arm with less time so far comes first. An arm whose time is over waits for
+/// time that others leave. Among such arms, those with a claim come first, narrower claims before wider ones, because
+/// the time that they leave narrows the others' claims.
 fn turn_order(a: &Searched, b: &Searched) -> Ordering {
     let by_time = a.seconds().total_cmp(&b.seconds());
     match (a.is_out_of_time(), b.is_out_of_time()) {

@@ -1,4 +1,4 @@
-//! What is measured, and what came of it: the two types that everybody who asks for figures speaks in.
+//! Cells to measure and their outcomes: the two types through which proposers request measurements and get results.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use weir_model::study::{BlockSpec, LoadSpec};
 
 use crate::LabError;
 
-/// A place among the arms of a run: those of its study in the study's order, then those that were added.
+/// Index of an arm in a run: the study's arms in the study's order, then arms that were added.
 pub type ArmId = usize;
 
-/// One thing to measure: a set of arms under one load.
+/// One measurement: a set of arms under one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// The arms that take turns, each once; at least one. Those that do not run are started.
+    /// Arms that take turns, each once; at least one. Arms that do not run are started.
     pub arms: Vec<ArmId>,
-    /// What is sent.
+    /// Load that is sent.
     pub load: LoadSpec,
-    /// How much of it.
+    /// Rate of the load.
     pub rates: Rates,
-    /// Blocks at most; the stopping rule may end it sooner.
+    /// Maximum number of blocks; the stopping rule may end the cell sooner.
     pub blocks: u32,
     /// Number of the first block within the load.
     pub first_block: u32,
-    /// Blocks that the load is to have in all its cells, for whoever shows how far it is.
+    /// Number of blocks that the load is to have in all its cells, for progress displays.
     pub planned: u32,
-    /// How long the load stays with an arm.
+    /// Time that the load stays with an arm.
     pub slice: Duration,
-    /// First part of each slice that is not to be measured, as a share of the slice, 0..1; of a load with
-    /// bursts only whole periods of it.
+    /// Unmeasured first part of each slice, as a share of the slice, 0..1; of a load with bursts, only whole periods of
+    /// it.
     pub discard: f64,
-    /// What it is for; it stands in the records.
+    /// Purpose of the cell, as in the records.
     pub phase: Phase,
-    /// What the arms get new before.
+    /// Parts of the arms that are renewed before the cell.
     pub renew: Renewal,
     /// Seed of the order of the arms.
     pub seed: u64,
 }
 
 impl Cell {
-    /// First part of each slice that is not measured, as a share of the slice.
+    /// Returns the unmeasured first part of each slice, as a share of the slice.
     pub(crate) fn unmeasured(&self) -> f64 {
         self.load.discard(&BlockSpec {
             slice: Some(self.slice),
@@ -48,7 +48,7 @@ impl Cell {
         })
     }
 
-    /// The load that the `place`-th block of this cell is one of, and its number within the load.
+    /// Returns the load to which the `place`-th block of this cell belongs, and the block's number within the load.
     pub(crate) fn block_of(&self, place: usize) -> (&str, u32) {
         let own = match &self.rates {
             Rates::Shared(shared) => shared.blocks.get(place).and_then(|(load, number)| {
@@ -60,7 +60,7 @@ impl Cell {
         own.unwrap_or((&self.load.name, self.first_block + place as u32))
     }
 
-    /// The names of all loads that it measures.
+    /// Returns the names of all loads that the cell measures.
     pub(crate) fn loads(&self) -> Vec<&str> {
         match &self.rates {
             Rates::Shared(shared) => shared.loads.iter().map(|(name, _)| &**name).collect(),
@@ -68,8 +68,8 @@ impl Cell {
         }
     }
 
-    /// Which of its blocks belong to each load: number of the first, and how many of the first `whole` that it
-    /// has measured.
+    /// Assigns the cell's blocks to loads: for each load, the number of its first block, and how many of the cell's
+    /// first `whole` blocks belong to it.
     pub(crate) fn measured(&self, whole: usize) -> Vec<LoadBlocks> {
         let mut measured: Vec<LoadBlocks> = Vec::new();
         let planned = (0..self.blocks as usize).map(|place| (place, self.block_of(place)));
@@ -88,40 +88,41 @@ impl Cell {
     }
 }
 
-/// What arms get new before a cell, as far as weir has started them.
+/// Parts of the arms that are renewed before a cell, of arms that weir has started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Renewal {
-    /// Nothing.
+    /// Nothing is renewed.
     #[default]
     Nothing,
-    /// Instances of their proxies.
+    /// The proxies get new instances.
     Instance,
-    /// Besides that their network namespaces, where they have such: what the kernel remembered of connections that have
-    /// ended is forgotten.
+    /// The proxies get new instances, and new network namespaces if they have any: the kernel forgets connections that
+    /// have ended.
     Network,
 }
 
-/// How much load there is.
+/// Rate of a cell's load.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rates {
     /// A closed loop.
     Closed,
-    /// An open loop at one rate, requests per second, whoever has the load.
+    /// An open loop at one rate, requests per second, for every arm.
     Same(f64),
-    /// An open loop with a rate for each block and arm. What differs in rate alone can so share one trial.
+    /// An open loop with a rate for each block and arm, so that measurements that differ only in the rate can share one
+    /// trial.
     Steps(Steps),
-    /// An open loop for several loads that differ in their rate alone: each block is one of theirs.
+    /// An open loop for several loads that differ only in their rate: each block belongs to one of them.
     Shared(Shared),
 }
 
-/// Blocks that have their own rates and lengths. An arm has one slice in each.
+/// Blocks with their own rates and lengths. An arm has one slice in each.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Steps {
-    /// How long nothing is sent before all of them.
+    /// Time before all blocks in which nothing is sent.
     pub rest: Duration,
-    /// How long each arm is loaded then as in its first block, not measured.
+    /// Time after `rest` in which each arm is loaded as in its first block, unmeasured.
     pub warm_up: Duration,
-    /// As many as the cell has.
+    /// The cell's blocks.
     pub blocks: Vec<StepBlock>,
 }
 
@@ -130,38 +131,38 @@ pub struct Steps {
 pub struct StepBlock {
     /// Requests per second of each arm, in the order of [`Cell::arms`].
     pub rates: Vec<f64>,
-    /// How long nothing is sent when the load comes to an arm.
+    /// Time in which nothing is sent when the load comes to an arm.
     pub pause: Duration,
-    /// How long it is not measured after that.
+    /// Unmeasured time after `pause`.
     pub settle: Duration,
-    /// And then measured.
+    /// Measured time after `settle`.
     pub measure: Duration,
 }
 
 impl StepBlock {
-    /// Length of the first part of each slice, which is not measured.
+    /// Returns the length of the unmeasured first part of each slice.
     pub(crate) fn lead(&self) -> Duration {
         self.pause + self.settle
     }
 
-    /// Length of each slice.
+    /// Returns the length of each slice.
     pub(crate) fn slice(&self) -> Duration {
         self.lead() + self.measure
     }
 }
 
-/// The loads of a shared trial. [`Cell::load`] is what they have in common, and the name of it the first one's.
+/// Loads of a shared trial. [`Cell::load`] has what they have in common, and the name of the first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shared {
     /// Name and rate, requests per second, of each load.
     pub loads: Vec<(String, f64)>,
-    /// For each block of the cell the place of its load among these, and its number within the load.
+    /// For each block of the cell, the index of its load in `loads`, and its number within the load.
     pub blocks: Vec<(usize, u32)>,
 }
 
 impl Rates {
-    /// Requests per second of a slice: of the `block`-th block of the cell and the arm at a place. `None`: a closed loop,
-    /// or nobody has said.
+    /// Returns the requests per second of a slice, which is in the cell's `block`-th block and belongs to the arm at
+    /// `place`. `None` in a closed loop, or if no rate is given.
     pub(crate) fn of(&self, block: usize, place: usize) -> Option<f64> {
         match self {
             Rates::Closed => None,
@@ -178,35 +179,35 @@ impl Rates {
 /// A block: one record for each arm, in the order of [`Cell::arms`].
 pub type Block = Vec<TrialRecord>;
 
-/// What came of a cell.
+/// Result of a cell.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The blocks that are whole and recorded, in order.
+    /// Complete and recorded blocks, in order.
     pub blocks: Vec<Block>,
-    /// Why there are no more.
+    /// Reason why the cell has ended.
     pub end: CellEnd,
 }
 
-/// Why a cell has ended.
+/// Reason why a cell has ended.
 #[derive(Debug)]
 pub enum CellEnd {
-    /// It has all its blocks.
+    /// All its blocks are measured.
     Whole,
-    /// Whoever was asked after each block had seen enough.
+    /// The stopping rule, which is consulted after each block, ended it.
     Decided,
     /// The user stopped the run.
     Interrupted,
-    /// An arm does not run any more as it was started, or does not answer.
+    /// An arm no longer runs as it was started, or does not answer.
     Broken(Box<LabError>),
     /// No connection to any arm could be opened.
     Unreachable(Box<LabError>),
 }
 
 impl CellEnd {
-    /// Whether the run can go on as it was planned.
+    /// Checks that the run can go on as planned.
     ///
     /// # Errors
-    /// It cannot, because of this.
+    /// The reason why it cannot: an arm is broken or unreachable.
     pub fn checked(self) -> Result<(), LabError> {
         match self {
             CellEnd::Broken(error) | CellEnd::Unreachable(error) => Err(*error),
@@ -222,7 +223,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A closed loop over the first `arms` arms, a fifth of each slice not measured.
+    /// Makes a closed loop over the first `arms` arms, with a fifth of each slice unmeasured.
     pub(crate) fn cell(arms: usize, blocks: u32, slice: Duration) -> Cell {
         Cell {
             arms: (0..arms).collect(),
@@ -241,19 +242,13 @@ pub(crate) mod tests {
 
     #[test]
     fn a_rate_belongs_to_a_block_and_an_arm() {
-        let block = |rates: [f64; 2]| StepBlock {
-            rates: rates.into(),
-            ..StepBlock::default()
-        };
+        let block = |rates: [f64; 2]| StepBlock { rates: rates.into(), ..StepBlock::default() };
         let rates = Rates::Steps(Steps {
             blocks: vec![block([1.0, 3.0]), block([7.0, 9.0])],
             ..Steps::default()
         });
         let of = |block, place| rates.of(block, place);
-        assert_eq!(
-            (of(0, 0), of(0, 1), of(1, 1)),
-            (Some(1.0), Some(3.0), Some(9.0))
-        );
+        assert_eq!((of(0, 0), of(0, 1), of(1, 1)), (Some(1.0), Some(3.0), Some(9.0)));
         assert_eq!((of(2, 0), of(0, 2)), (None, None));
         assert_eq!(Rates::Closed.of(0, 0), None);
         assert_eq!(Rates::Same(4.0).of(9, 9), Some(4.0));

@@ -1,5 +1,5 @@
-//! A proxy that a controller of a cluster configures: an arm's settings go into objects of the cluster, and are waited
-//! for until the data plane has them.
+//! A proxy that a controller in a cluster configures: weir writes an arm's settings into objects of the cluster, and
+//! waits until the data plane has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,47 +28,47 @@ use instance::{Instance, instances, meeting, used};
 pub use instance::{changes_of, rights_of};
 pub use texts::edited as edited_text;
 
-/// How often is looked whether settings are in force.
+/// Interval between checks whether settings are in force.
 const LOOK: Duration = Duration::from_millis(300);
-/// What pods belong to.
+/// Role, in a controller's file, of the object that the pods belong to.
 const WORKLOAD: &str = "workload";
-/// Where the number of a workload's pods stands in it.
+/// JSON pointer to the number of pods in a workload.
 const REPLICAS: &str = "/spec/replicas";
-/// What is no pod, among what is read.
+/// Name for readings that belong to no single pod.
 const PROXY: &str = "the proxy";
 
-/// Proxies that a controller configures. What was changed is put back when this is dropped.
+/// Proxies that a controller configures. Dropping it restores everything that was changed.
 pub(crate) struct Controlled {
     cluster: Cluster,
     controller: &'static Controller,
-    /// The one proxy that arms have in turn; or several, of which each arm has one.
+    /// The one proxy that arms have in turn, or several of which each arm has one.
     instances: Vec<Instance>,
-    /// What the loads ask of them.
+    /// Request of the loads for which the configuration is read.
     meeting: Meeting,
     within: Duration,
     catalog: Catalog,
     changes: Changes,
-    /// All that some arm sets.
+    /// Ids of all parameters that some arm sets.
     ids: BTreeSet<String>,
     interrupted: Arc<AtomicBool>,
 }
 
-/// What was read of the data plane.
+/// Settings read from the data plane.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct InForce {
     pub(crate) levels: Settings,
-    /// What it printed.
+    /// Configuration that the proxy printed.
     pub(crate) text: String,
-    /// What the objects said before weir changed them.
+    /// Contents of the objects before weir changed them.
     pub(crate) objects: Vec<ObjectRecord>,
 }
 
 impl Controlled {
-    /// Takes a study's controller in hand, where it has one, and reads what is in force.
+    /// Opens a study's controller and reads the settings in force; `None` if the study has no controller.
     ///
     /// # Errors
-    /// No cluster is named; the user may not change its objects; another weir does, or has left them changed; a roll-out
-    /// that was under way does not end; or nothing can be read.
+    /// No cluster is named; the user may not change its objects; another weir is changing them, or has left them
+    /// changed; an earlier roll-out does not end; or nothing can be read.
     pub(crate) fn open(
         study: &Study,
         options: &Options,
@@ -79,8 +79,7 @@ impl Controlled {
         };
         let unknown = || LabError::Controller(format!("`{}` is no controller", spec.is));
         let controller = Controller::named(&spec.is).ok_or_else(unknown)?;
-        let cluster = options.places.cluster.clone();
-        let cluster = cluster.ok_or_else(|| {
+        let cluster = options.places.cluster.clone().ok_or_else(|| {
             let words = "the study changes objects of a cluster, and no --on names one";
             LabError::Controller(words.to_owned())
         })?;
@@ -127,8 +126,8 @@ impl Controlled {
         Ok(Some(controlled))
     }
 
-    /// Waits for roll-outs that are under way before weir changes anything, such as the end of an earlier run's: pods that are
-    /// going would be read, or none would run.
+    /// Waits for roll-outs that began before weir changes anything, such as the end of an earlier run's. Otherwise pods
+    /// that are going would be read, or none would run.
     fn await_roll_outs(
         &self,
         instance: &Instance,
@@ -141,43 +140,37 @@ impl Controlled {
             if self.cluster.is_rolled_out(object)? {
                 continue;
             }
-            events(Event::RollOutAwaited {
-                workload: object.to_string(),
-                within,
-            });
+            events(Event::RollOutAwaited { workload: object.to_string(), within });
             let done = self.changes.rolled_out(object, within, &self.interrupted);
             done.map_err(|error| match error {
                 KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
-                error => LabError::Rolling {
-                    workload: object.to_string(),
-                    error: Box::new(error),
-                },
+                error => LabError::Rolling { workload: object.to_string(), error: Box::new(error) },
             })?;
         }
         Ok(())
     }
 
-    /// How many arms can stand side by side.
+    /// Returns the number of arms that can run side by side.
     pub(crate) fn instances(&self) -> usize {
         self.instances.len()
     }
 
-    /// Where an instance's proxy is.
+    /// Returns the location of an instance's proxy.
     pub(crate) fn at(&self, place: usize) -> &ExternalSpec {
         &self.instances[place].at
     }
 
-    /// The workload of an instance's proxy, and which container of its pods that is, as far as they are known.
+    /// Returns the workload of an instance's proxy and its container in the pods, as far as known.
     pub(crate) fn pods(&self, place: usize) -> Option<(&Cluster, &ObjectRef, Option<&str>)> {
         let workload = self.instances[place].objects.get(WORKLOAD)?;
         Some((&self.cluster, workload, self.controller.container()))
     }
 
-    /// Puts an arm's settings into force in an instance, in place of those of the arm before, and waits until the data plane
+    /// Puts an arm's settings into force in an instance, in place of the previous arm's, and waits until the data plane
     /// has them.
     ///
     /// # Errors
-    /// [`LabError::NotInForce`] says what was read instead, or what the cluster says; or the user stopped the run.
+    /// [`LabError::NotInForce`], with the settings read instead or the cluster's message; or the user stopped the run.
     pub(crate) fn apply(&mut self, arm: &Arm, place: usize) -> Result<InForce, LabError> {
         let refused = |error: KubeError| match error {
             KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
@@ -190,8 +183,9 @@ impl Controlled {
         let instance = &self.instances[place];
         let placed = instance.placed(self.controller, &self.catalog, arm);
         let within = self.controller.rolled_out_within;
-        let by = instance.starts_anew(self.controller);
-        let by = by.filter(|_| instance.reads_once(self.controller, |_| true));
+        let by = instance
+            .starts_anew(self.controller)
+            .filter(|_| instance.reads_once(self.controller, |_| true));
         if let Some((by, _)) = &by {
             // Ahead of what it reads, so that it is put back after that.
             self.changes.set(by, &BTreeMap::new()).map_err(refused)?;
@@ -200,17 +194,19 @@ impl Controlled {
         nodes::set(&mut self.changes, &self.cluster, (instance, &placed)).map_err(refused)?;
         let sites = instance.sites.iter();
         for (object, places) in sites.filter(|(object, _)| !object.is_of_node()) {
-            let wanted = places.iter().map(|at| {
-                let mut own = placed.iter();
-                let own = own.find(|one| one.1 == *at && one.0 == *object);
-                (at.clone(), own.map(|own| own.2.clone()))
-            });
-            let wanted = texts::whole(&mut self.changes, object, wanted.collect());
-            if self
-                .changes
-                .set(object, &wanted.map_err(refused)?)
-                .map_err(refused)?
-            {
+            let wanted = texts::whole(
+                &mut self.changes,
+                object,
+                places
+                    .iter()
+                    .map(|at| {
+                        let mut own = placed.iter();
+                        let own = own.find(|one| one.1 == *at && one.0 == *object);
+                        (at.clone(), own.map(|own| own.2.clone()))
+                    })
+                    .collect(),
+            );
+            if self.changes.set(object, &wanted.map_err(refused)?).map_err(refused)? {
                 changed.insert(object);
             }
         }
@@ -227,14 +223,11 @@ impl Controlled {
             self.must_have_pods(arm, instance, workload)?;
         }
         let in_force = self.await_in_force(arm, instance)?;
-        Ok(InForce {
-            objects: instance.held(self.controller, &self.changes),
-            ..in_force
-        })
+        Ok(InForce { objects: instance.held(self.controller, &self.changes), ..in_force })
     }
 
-    /// Refuses a workload that somebody else has scaled, such as an autoscaler: arms with other numbers of pods cannot be compared.
-    /// Where arms differ in it, the object's own check tells.
+    /// Refuses a workload that somebody else, such as an autoscaler, has scaled: arms with different numbers of pods
+    /// cannot be compared. If arms set the number of pods themselves, the object's own check detects such a change.
     fn must_have_pods(
         &self,
         arm: &Arm,
@@ -245,10 +238,7 @@ impl Controlled {
         if own.is_some_and(|places| places.contains(REPLICAS)) {
             return Ok(());
         }
-        let (before, now) = (
-            instance.replicas,
-            weir_kube::replicas(&self.cluster, workload)?,
-        );
+        let (before, now) = (instance.replicas, weir_kube::replicas(&self.cluster, workload)?);
         match before.zip(now) {
             Some((before, now)) if before != now => Err(LabError::NotInForce {
                 arm: arm.name.clone(),
@@ -287,11 +277,7 @@ impl Controlled {
             // Twice the same: a controller may need a moment for several objects.
             let before = std::mem::replace(&mut refusal, self.refusal(instance));
             if let Some((what, hint)) = refusal.clone().filter(|_| refusal == before) {
-                return Err(LabError::NotInForce {
-                    arm: arm.name.clone(),
-                    what,
-                    hint,
-                });
+                return Err(LabError::NotInForce { arm: arm.name.clone(), what, hint });
             }
             if Instant::now() > until {
                 let (title, seconds) = (&self.controller.title, self.within.as_secs());
@@ -307,8 +293,8 @@ impl Controlled {
         }
     }
 
-    /// What keeps settings from being in force, with what to do about it: what somebody else has done to an object that has
-    /// some, or what the controller says against it.
+    /// Returns the reason why settings do not come into force, and the remedy: somebody else has changed an object that
+    /// has some of them, or the controller rejects it.
     fn refusal(&self, instance: &Instance) -> Option<(String, Option<String>)> {
         let mut objects = instance.sites.keys().filter(|site| !site.is_of_node());
         objects.find_map(|object| {
@@ -322,7 +308,7 @@ impl Controlled {
         })
     }
 
-    /// What of an arm's settings is not in force everywhere, in words.
+    /// Describes a setting of an arm that is not in force in some pod; `None` if all are in force everywhere.
     fn lacking(
         &self,
         arm: &Arm,
@@ -348,12 +334,9 @@ impl Controlled {
         self.catalog.get(self.controller.proxy, id)
     }
 
-    /// What an instance's data plane runs with, of each of its pods, which stands before it.
+    /// Reads the configuration that each pod of an instance's data plane runs with, by the pod's name.
     fn read(&self, instance: &Instance) -> Result<Vec<(String, InForce)>, LabError> {
-        let meeting = Meeting {
-            at: instance.at.address,
-            ..self.meeting.clone()
-        };
+        let meeting = Meeting { at: instance.at.address, ..self.meeting.clone() };
         let printed = match instance.read.split_first() {
             Some((program, words)) => {
                 let text = command::run("read", program, words)?;
@@ -366,15 +349,11 @@ impl Controlled {
         };
         let mut each = BTreeMap::new();
         for (of, text) in printed {
-            let found = weir_sut::told(self.controller.proxy, text, &meeting, &self.catalog);
-            let found = found.map_err(|error| {
-                LabError::Controller(format!("what {of} prints of its configuration: {error}"))
-            })?;
-            let in_force = InForce {
-                levels: found.levels,
-                text: found.text,
-                objects: Vec::new(),
-            };
+            let found = weir_sut::told(self.controller.proxy, text, &meeting, &self.catalog)
+                .map_err(|error| {
+                    LabError::Controller(format!("what {of} prints of its configuration: {error}"))
+                })?;
+            let in_force = InForce { levels: found.levels, text: found.text, objects: Vec::new() };
             each.insert(of, in_force);
         }
         self.read_pods(instance, &mut each)?;
@@ -390,7 +369,8 @@ impl Controlled {
         Ok(each.into_iter().collect())
     }
 
-    /// What is read of the pods besides, by the pod's name: kernel settings, and what the workload says of them.
+    /// Reads further settings of the pods, those of the kernel and of the workload, and adds them to `each` by the
+    /// pod's name.
     fn read_pods(
         &self,
         instance: &Instance,
@@ -418,21 +398,22 @@ impl Controlled {
         Ok(())
     }
 
-    /// What a command prints in each pod of an instance's workload.
+    /// Runs a command in each pod of an instance's workload; returns the pods' names and the output.
     fn in_pods(
         &self,
         instance: &Instance,
         command: &[String],
     ) -> Result<Vec<(String, String)>, LabError> {
         match (instance.objects.get(WORKLOAD), &self.controller.reads) {
-            (Some(workload), Reads::Command(ReadsCommand { container, .. })) => Ok(
-                weir_kube::in_pods(&self.cluster, workload, container, command)?,
-            ),
+            (Some(workload), Reads::Command(ReadsCommand { container, .. })) => {
+                Ok(weir_kube::in_pods(&self.cluster, workload, container, command)?)
+            }
             _ => Ok(Vec::new()),
         }
     }
 
-    /// The documents at a port of each pod of an instance's workload, one after the other.
+    /// Requests documents at a port of each pod of an instance's workload; returns the pods' names and the documents,
+    /// concatenated.
     fn over_port(
         &self,
         instance: &Instance,
@@ -454,10 +435,10 @@ impl Controlled {
         Ok(all.into_iter().collect())
     }
 
-    /// Puts everything back, and says of each object what became of it.
+    /// Restores all objects and reports the outcome for each.
     ///
     /// # Errors
-    /// Some object could not be put back, and is left to `weir restore`.
+    /// Some object could not be restored, and is left to `weir restore`.
     pub(crate) fn put_back(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
         let objects = self.changes.put_back();
         let failed = objects.iter().filter(|one| one.failed.is_some()).count();

@@ -1,21 +1,19 @@
-//! Which role runs on which CPUs.
+//! Assignment of CPUs to roles.
 
 use weir_model::quantity::CpuSet;
 use weir_model::study::CpuRoles;
 
 use crate::options::Role;
 
-/// Shares out the CPUs that weir may use: half of them to the proxy, alone; the others to the
-/// generator and the origin server, apart from each other where there are enough.
+/// Divides the CPUs that weir may use: half of them for the proxy alone; the others for the generator and the origin
+/// server, separately if there are enough.
 pub(crate) fn share_out(allowed: &CpuSet) -> CpuRoles {
     let cpus = allowed.cpus();
     let set = |part: &[u32]| CpuSet::new(part.to_vec()).unwrap_or_else(|| allowed.clone());
     match cpus.len() {
-        0 | 1 => CpuRoles {
-            proxy: allowed.clone(),
-            generator: allowed.clone(),
-            origin: allowed.clone(),
-        },
+        0 | 1 => {
+            CpuRoles { proxy: allowed.clone(), generator: allowed.clone(), origin: allowed.clone() }
+        }
         2 | 3 => CpuRoles {
             proxy: set(&cpus[cpus.len() - 1..]),
             generator: set(&cpus[..1]),
@@ -32,15 +30,14 @@ pub(crate) fn share_out(allowed: &CpuSet) -> CpuRoles {
     }
 }
 
-/// Most of some CPUs for one role, the last of them for another; both on the only one.
+/// Splits CPUs for two roles: all but the last for one, the last for the other; if there is only one, both get it.
 pub(crate) fn split(all: &CpuSet) -> (CpuSet, CpuSet) {
     let (most, last) = all.cpus().split_at(all.cpus().len().saturating_sub(1));
     let set = |part: &[u32]| CpuSet::new(part.to_vec()).unwrap_or_else(|| all.clone());
     (set(most), set(last))
 }
 
-/// What the reader of the figures must know about the roles.
-/// `share` says whether two of them are on one host at all.
+/// Returns remarks for the reader about CPUs that roles share. `share` returns true if two roles are on the same host.
 pub(crate) fn remarks(
     roles: &CpuRoles,
     has_origin: bool,
@@ -59,39 +56,26 @@ pub(crate) fn remarks(
         }
     };
     let distorts = "each takes CPU time from the other, so measured ratios are too small";
-    shared(
-        "proxy and generator",
-        Role::Proxy,
-        Role::Generator,
-        distorts,
-    );
+    shared("proxy and generator", Role::Proxy, Role::Generator, distorts);
     if has_origin {
-        shared(
-            "proxy and origin server",
-            Role::Proxy,
-            Role::Origin,
-            distorts,
-        );
+        shared("proxy and origin server", Role::Proxy, Role::Origin, distorts);
         let harmless = "this affects all arms equally, as long as the proxy is the limit";
-        shared(
-            "generator and origin server",
-            Role::Generator,
-            Role::Origin,
-            harmless,
-        );
+        shared("generator and origin server", Role::Generator, Role::Origin, harmless);
     }
     remarks
 }
 
-/// What the reader must know about arms with more workers than the proxy has CPUs, if there are any.
-/// `workers` are those of each arm by its name, where they are a number.
+/// Returns a remark for the reader about arms with more workers than the proxy has CPUs; `None` if there are none.
+/// `workers` has each arm's name and, if it is a number, its number of workers.
 pub(crate) fn crowded_arms<'a>(
     proxy: &CpuSet,
     workers: impl Iterator<Item = (&'a str, Option<u64>)>,
 ) -> Option<String> {
     let cpus = proxy.cpus().len() as u64;
-    let beyond = |(_, workers): &(&str, Option<u64>)| workers.is_some_and(|n| n > cpus);
-    let names: Vec<&str> = workers.filter(beyond).map(|(arm, _)| arm).collect();
+    let names: Vec<&str> = workers
+        .filter(|(_, workers)| workers.is_some_and(|n| n > cpus))
+        .map(|(arm, _)| arm)
+        .collect();
     if names.is_empty() {
         return None;
     }
@@ -113,25 +97,14 @@ mod tests {
     #[test]
     fn the_proxy_is_alone_from_two_cpus_on() {
         let two = roles("0-1");
-        assert_eq!(
-            (two.proxy.to_string(), two.generator.to_string()),
-            ("1".into(), "0".into())
-        );
+        assert_eq!((two.proxy.to_string(), two.generator.to_string()), ("1".into(), "0".into()));
         assert_eq!(two.origin.to_string(), "0");
         for cpus in ["0-1", "0-2", "0-3", "0-7", "2,4,6,8,10"] {
             let roles = roles(cpus);
-            assert!(
-                roles.proxy.shared_with(&roles.generator).is_empty(),
-                "{cpus}"
-            );
+            assert!(roles.proxy.shared_with(&roles.generator).is_empty(), "{cpus}");
             assert!(roles.proxy.shared_with(&roles.origin).is_empty(), "{cpus}");
         }
-        assert!(
-            roles("0-3")
-                .generator
-                .shared_with(&roles("0-3").origin)
-                .is_empty()
-        );
+        assert!(roles("0-3").generator.shared_with(&roles("0-3").origin).is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Why a run could not be made.
+//! Errors of a run.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,251 +9,251 @@ use weir_kube::KubeError;
 use weir_probe::ProbeError;
 use weir_record::RecordError;
 
-/// Whose fault an error is, which decides the exit code.
+/// Cause of an error, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// What was asked for has to change.
+    /// The user's input has to change.
     Input,
-    /// It was right; the work could not be done.
+    /// The input was right, but the work could not be done.
     Work,
 }
 
-/// Why a run could not be made, or not to its end.
+/// Reason why a run could not be made, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The proxy's program is not there, or is something else.
+    /// The proxy's program is missing, or is another program.
     #[error("{0}")]
     Program(AgentError),
-    /// A host could not do what it was asked.
+    /// A host could not do the job it was given.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// The run folder.
+    /// The run folder cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The host's counters.
+    /// The host's counters cannot be read.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// The load engine.
+    /// The load engine failed.
     #[error("load `{load}`: {source}")]
     Load {
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// What happened.
+        /// Error of the agent.
         source: AgentError,
     },
     /// A host cannot be reached.
     #[error(transparent)]
     Ssh(#[from] SshError),
-    /// Generators in pods cannot be had.
+    /// Generators in pods cannot be started.
     #[error(transparent)]
     Kube(#[from] KubeError),
-    /// What configures the proxy in a cluster cannot be asked.
+    /// The controller of the proxy in a cluster cannot be used.
     #[error("{0}")]
     Controller(String),
-    /// A roll-out that was under way before the run does not end.
+    /// A roll-out that began before the run does not end.
     #[error(
         "{workload} was being rolled out before this run changed anything, and that does not end: {error}"
     )]
     Rolling {
-        /// The workload.
+        /// Workload that is rolled out.
         workload: String,
-        /// What keeps it from it.
+        /// Reason why the roll-out does not end.
         error: Box<KubeError>,
     },
     /// An arm's settings did not come into force in the cluster.
     #[error("arm `{arm}`: {what}")]
     NotInForce {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// What was read instead, or what the cluster says.
+        /// Settings read instead, or the cluster's message.
         what: String,
-        /// What to do about it.
+        /// Remedy, if known.
         hint: Option<String>,
     },
-    /// The image of the pods has another weir.
+    /// The image of the pods contains another version of weir.
     #[error(
         "the image {image} has weir {theirs}, and this is weir {ours}: both must be the same version"
     )]
     Image {
-        /// The image.
+        /// Name of the image.
         image: String,
-        /// Its version.
+        /// Version of weir in the image.
         theirs: String,
-        /// This one's.
+        /// Version of this weir.
         ours: String,
     },
-    /// An arm is to be measured that was ended: a mistake of weir's.
+    /// An arm that has ended was to be measured: a bug in weir.
     #[error("arm `{arm}` does not run")]
     NotRunning {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
     },
-    /// An arm does not answer as it should, before anything was measured.
+    /// An arm does not answer as it should, before anything is measured.
     #[error("arm `{arm}` does not answer as it should: {what}")]
     Answer {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// What came instead.
+        /// Description of the actual answer.
         what: String,
-        /// Whether weir started the proxy.
+        /// True if weir started the proxy.
         is_started: bool,
     },
-    /// An arm answers, and its status is not one of those that the study expects.
+    /// An arm answers with a status that the study does not expect.
     #[error(
         "arm `{arm}` answers with status {status} under load `{load}`, but its `expect` allows {expected}"
     )]
     Unexpected {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// What came.
+        /// Status of the answer.
         status: u16,
-        /// What is expected.
+        /// Statuses that the study expects.
         expected: String,
-        /// Whether weir started the proxy.
+        /// True if weir started the proxy.
         is_started: bool,
     },
-    /// Too little room for logs and records.
+    /// There is too little disk space for logs and records.
     #[error("{}: {free_mib} MiB free, this run may need {needed_mib} MiB", path.display())]
     DiskSpace {
-        /// Where.
+        /// Path of the folder.
         path: PathBuf,
-        /// What there is.
+        /// Free space, MiB.
         free_mib: u64,
-        /// What may be needed.
+        /// Space that the run may need, MiB.
         needed_mib: u64,
     },
-    /// Too few descriptors for all connections.
+    /// The limit of open descriptors is too low for all connections.
     #[error(
         "this run needs {needed} open descriptors on {host}, but a process may have {limit} there"
     )]
     Descriptors {
-        /// Where.
+        /// Name of the host.
         host: String,
-        /// What is needed.
+        /// Number of descriptors needed.
         needed: u64,
-        /// The hard limit.
+        /// Hard limit of a process on that host.
         limit: u64,
     },
-    /// Too few local ports for all connections, and no further source addresses.
+    /// There are too few local ports for all connections, and no further source addresses.
     #[error(
         "load `{load}` needs {needed} local ports to each arm, but {host} has {ports} \
          (net.ipv4.ip_local_port_range)"
     )]
     Ports {
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// The generator's host.
+        /// Name of the generator's host.
         host: String,
-        /// What is needed.
+        /// Number of local ports needed to each arm.
         needed: u64,
-        /// What there is.
+        /// Number of local ports available.
         ports: u64,
     },
-    /// Others could not send anything there.
+    /// The address of a host is not known, so others cannot send to it.
     #[error(
         "the address of {host} is not known: its name does not resolve here, or ssh reaches it through another host"
     )]
     Address {
-        /// The host.
+        /// Name of the host.
         host: String,
     },
-    /// Several generators would not ask the same listener.
+    /// Several generators would reach a host at different addresses.
     #[error("{host} is reached at {} by {}, and at {} by {}: all generators must reach it at one address", ways[0].1, ways[0].0, ways[1].1, ways[1].0)]
     Addresses {
-        /// The host that is asked.
+        /// Host that the generators send to.
         host: String,
-        /// Two of those that ask, each with the address.
+        /// Two of the generators, each with the address at which it reaches the host.
         ways: Box<[(String, IpAddr); 2]>,
     },
-    /// An agent tells an address of somebody else's.
+    /// An agent reports an address that is not its own.
     #[error(
         "the agent on {host} says that its {what} listens at {told}, but the place that was named is {named}"
     )]
     Elsewhere {
-        /// The agent's host.
+        /// Name of the agent's host.
         host: String,
-        /// What listens there.
+        /// Role of the listener: proxy or origin server.
         what: &'static str,
-        /// What the agent says.
+        /// Address that the agent reports.
         told: SocketAddr,
-        /// Where it was to be.
+        /// Address at which it should listen.
         named: String,
     },
-    /// The weir there is another one.
+    /// An agent is another version of weir.
     #[error(
         "{host}: the agent is weir {theirs}, and this is weir {ours}: both must be the same version"
     )]
     Version {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// The agent's version.
+        /// Version of the agent.
         theirs: String,
-        /// This one's.
+        /// Version of this weir.
         ours: String,
     },
-    /// A CPU that the study names is not one that weir may use.
+    /// The study names a CPU that weir may not use.
     #[error("CPUs {wanted} are asked for, but weir may use {allowed} on {host}")]
     Cpus {
-        /// Where.
+        /// Name of the host.
         host: String,
-        /// Asked for.
+        /// CPUs that the study names.
         wanted: String,
-        /// What there is.
+        /// CPUs that weir may use.
         allowed: String,
     },
-    /// The study needs network namespaces.
+    /// The study needs network namespaces, which weir cannot create.
     #[error("this study needs network namespaces, which weir cannot create here: {0}")]
     NoNetworks(String),
-    /// The study changes settings of a whole host.
+    /// The study changes settings of a whole host, which is not allowed.
     #[error("this study changes settings of the whole host: {names}")]
     HostSettings {
-        /// Which.
+        /// Names of the settings.
         names: String,
     },
-    /// What the baseline is started with is not there.
+    /// The baseline's program, or something else that it is started with, is not available.
     #[error("the baseline, arm `{arm}`, is not available on this host: {why}")]
     Baseline {
-        /// Its name.
+        /// Name of the baseline.
         arm: String,
-        /// Why.
+        /// Reason, for people.
         why: String,
     },
-    /// There can be no copy of the baseline's configuration.
+    /// The baseline's configuration cannot be copied.
     #[error("arm `{arm}`: {what}")]
     Copy {
-        /// Its name.
+        /// Name of the baseline.
         arm: String,
-        /// Why, with the place in the user's file.
+        /// Reason, with the place in the user's file.
         what: String,
-        /// What to do about it.
+        /// Remedy, if known.
         hint: Option<String>,
     },
-    /// Nothing that was to be compared is available here.
+    /// None of the arms to be compared with the baseline is available.
     #[error("nothing is left to compare: {0}")]
     NothingLeft(String),
-    /// There is nothing left to measure.
+    /// The run is complete; nothing is left to measure.
     #[error("the run in {} is complete: there is nothing to resume", .0.display())]
     Complete(PathBuf),
-    /// A run cannot go on here.
+    /// A run cannot be resumed.
     #[error("cannot resume this run: {0}")]
     Resume(String),
     /// The user has stopped the run while an arm was asked whether it answers.
     #[error("interrupted before an arm has answered")]
     Interrupted,
-    /// A request that the study asks for cannot be sent.
+    /// A request of the study cannot be sent.
     #[error("load `{load}`: {what}")]
     Request {
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
 }
 
 impl LabError {
-    /// Whether somebody else's server does not answer, or not as it should.
+    /// Returns true if a server that weir did not start does not answer, or not as it should.
     fn is_of_a_server(&self) -> bool {
         matches!(
             self,
@@ -261,8 +261,9 @@ impl LabError {
         )
     }
 
-    /// Whether the study, a file that it names, the way to a host or a server that weir did not start has to be
-    /// changed: an arm could not be started, or asked, with what it says. Such a run leaves no folder.
+    /// Returns true if the user has to change the study, a file that it names, the way to a host or a server that weir
+    /// did not start: an arm could not be started, or could not be sent requests, with them. Such a run leaves no
+    /// folder.
     pub fn is_refused(&self) -> bool {
         match self {
             LabError::Address { .. }
@@ -277,8 +278,8 @@ impl LabError {
         }
     }
 
-    /// Whose fault it is. Before the run's folder was there nothing had been started, so whatever was refused
-    /// has to be asked for in another way; unless a host, the way to it, or a server that weir did not start has failed.
+    /// Returns the cause of the error. Before the run's folder exists, nothing has been started, so a refusal means
+    /// that the input has to change; unless a host, the way to it, or a server that weir did not start has failed.
     pub fn blame(&self, has_begun: bool) -> Blame {
         let is_of_a_host = match self {
             LabError::Ssh(error) => !error.is_input(),
@@ -308,13 +309,10 @@ impl LabError {
             LabError::Record(error) => !error.is_of_writing(),
             _ => false,
         };
-        match is_input {
-            true => Blame::Input,
-            false => Blame::Work,
-        }
+        if is_input { Blame::Input } else { Blame::Work }
     }
 
-    /// The arm that is broken, where it is one: it does not run any more, or refuses what it took before.
+    /// Returns the name of the broken arm, if there is one: it no longer runs, or refuses requests that it took before.
     pub fn broken_arm(&self) -> Option<&str> {
         match self {
             LabError::Agent(AgentError::Failed(failure)) => failure.arm(),
@@ -323,7 +321,7 @@ impl LabError {
         }
     }
 
-    /// Whether the user stopped it before there was anything to report.
+    /// Returns true if the user stopped the run before there was anything to report.
     pub fn is_interruption(&self) -> bool {
         matches!(
             self,
@@ -333,13 +331,13 @@ impl LabError {
         )
     }
 
-    /// Whether nobody could be connected to.
+    /// Returns true if no connection could be opened.
     pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self, LabError::Load { source: AgentError::Failed(failure), .. }
             if failure.kind == FailureKind::NoConnection)
     }
 
-    /// What the user can do about it, when that is known.
+    /// Returns the remedy, if known.
     pub fn hint(&self) -> Option<String> {
         match self {
             LabError::Load { source, .. } | LabError::Program(source) | LabError::Agent(source) => {

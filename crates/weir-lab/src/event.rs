@@ -1,4 +1,4 @@
-//! What a run tells while it goes on.
+//! Events that report the progress of a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,111 +11,113 @@ use weir_model::record::{
 };
 use weir_model::study::Until;
 
-/// What a run tells while it goes on. As JSON, times are seconds (docs/progress.md).
+/// Progress of a run. As JSON, times are seconds (docs/progress.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// Pods of a workload are being replaced that the run needs: it begins when that is over.
+    /// Pods of a workload that the run needs are being replaced: the run begins when that is over.
     RollOutAwaited {
         /// The workload.
         workload: String,
-        /// How long it is waited for.
+        /// Maximum time to wait.
         #[serde(serialize_with = "seconds")]
         within: Duration,
     },
-    /// The run folder is there.
+    /// The run folder exists.
     Begun {
-        /// Where records go.
+        /// Path of the run folder, which gets the records.
         folder: PathBuf,
-        /// Whether it goes on with what an earlier session began.
+        /// True if the session resumes an earlier one.
         is_resumed: bool,
-        /// What the reader of the figures must know about the place.
+        /// Remarks for the reader of the results about hosts and CPUs.
         remarks: Vec<Remark>,
-        /// How long this session will take, about, as far as that is known before any arm runs.
+        /// Estimated length of this session, as far as known before any arm runs.
         #[serde(serialize_with = "seconds")]
         takes: Duration,
-        /// The CPUs that weir keeps to, so that the proxies have theirs for themselves; `None`: any.
+        /// CPUs to which weir keeps itself, so that the proxies have theirs alone; `None`: any.
         #[serde(skip)]
         cpus: Option<CpuSet>,
     },
     /// All arms run.
     Takes {
-        /// This session will take so long from its begin to its end, everything included ...
+        /// Estimated length of this session from its start to its end, everything included.
         #[serde(serialize_with = "seconds")]
         takes: Duration,
-        /// ... at most, where loads are measured until everything is decided.
+        /// Kind of the estimate: a maximum if loads are measured until everything is decided.
         until: Until,
     },
-    /// The same of a search for capacities, at most: where the target changes, and where short trials hold what does not last.
+    /// Maximum length of a search for capacities, which applies if the target changes, or if short trials hold at a
+    /// rate that does not last.
     TakesAtMost {
-        /// From the session's begin to its end.
+        /// Time from the session's start to its end.
         #[serde(serialize_with = "seconds")]
         takes: Duration,
     },
-    /// An arm's proxy accepts connections and answered rightly.
+    /// An arm's proxy accepts connections and has answered correctly.
     ArmReady {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// Address that it listens on.
+        /// Address on which the proxy listens.
         address: String,
-        /// What loads ask of the user's configuration, where it is a copy of one.
+        /// Requests of loads to the user's configuration, if the arm is a copy of one.
         asked: Vec<AskedRecord>,
-        /// What the proxy remarks about its configuration.
+        /// Remarks about the arm's configuration and its first answers.
         remarks: Vec<String>,
     },
     /// A pilot for one load begins.
     PilotBegun {
-        /// The load.
+        /// Name of the load.
         load: String,
     },
-    /// A pilot has chosen.
+    /// A pilot has ended and chosen the slice length.
     PilotEnded(PilotRecord),
-    /// The trial of a load begins, or of several that share one.
+    /// The trial of a load begins, or of several loads that share a trial.
     TrialBegun {
-        /// The loads.
+        /// Names of the loads.
         loads: Vec<String>,
-        /// Blocks to be measured.
+        /// Number of blocks to measure.
         blocks: u32,
-        /// How long it will take.
+        /// Estimated length of the trial.
         #[serde(serialize_with = "seconds")]
         length: Duration,
-        /// Rate of the open loop in requests per second, where it is one.
+        /// Rate of an open loop, requests per second; `None` in a closed loop.
         rate: Option<f64>,
-        /// After how many blocks it is looked at, where it ends as soon as everything is decided; else empty.
+        /// Numbers of blocks after which the results are evaluated, if the trial ends as soon as everything is decided;
+        /// otherwise empty.
         looks: Vec<u32>,
     },
-    /// A load was looked at.
+    /// The results of a load were evaluated.
     Looked {
-        /// What was decided, and which arms go on.
+        /// Decisions, and arms that go on.
         look: Box<LookRecord>,
-        /// How long the load will probably take from here.
+        /// Estimated time that the load still takes.
         #[serde(serialize_with = "seconds")]
         left: Duration,
-        /// And at most.
+        /// Maximum time that the load still takes.
         #[serde(serialize_with = "seconds")]
         at_most: Duration,
     },
-    /// The budget is nearly used up: what has no time any more is left out.
+    /// The budget is nearly used up, and measurements without enough time are left out.
     TimeIsUp {
-        /// The loads that have less than was planned, or nothing.
+        /// Names of the loads that get less than planned, or nothing.
         left_out: String,
     },
     /// A block was recorded.
     Block {
-        /// The loads of the trial.
+        /// Names of the trial's loads.
         loads: Vec<String>,
-        /// Blocks recorded so far, over all sessions.
+        /// Number of blocks recorded so far, over all sessions.
         done: u32,
-        /// Blocks planned.
+        /// Number of blocks planned.
         of: u32,
         /// Requests per second that the baseline completed in this block.
         baseline_rate: f64,
     },
     /// A step of a search is done.
     Bracket {
-        /// What is known now.
+        /// State of the search after the step.
         bracket: BracketRecord,
-        /// What all searches of the run still take, about.
+        /// Estimated time that all searches of the run still take.
         #[serde(serialize_with = "seconds")]
         left: Duration,
     },
@@ -123,57 +125,58 @@ pub enum Event {
     Capacity(Box<CapacityRecord>),
     /// The plan is done, and two arms are measured one at a time.
     AloneBegun {
-        /// The one that the other is compared with, and the other.
+        /// Name of the arm that the other is compared with, and of the other.
         arms: [String; 2],
-        /// Why these, in half a sentence.
+        /// Reason for the choice, as half a sentence.
         why: String,
-        /// Stretches that are to be measured.
+        /// Number of stretches to measure.
         stretches: u32,
-        /// How long they will take.
+        /// Estimated length of all stretches.
         #[serde(serialize_with = "seconds")]
         length: Duration,
     },
     /// An arm is about to run alone: for a stretch, or for the search of its capacity.
     AloneTurn {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// Which of the stretches it is, from 1 on, over all sessions.
+        /// Number of the stretch, from 1 on, over all sessions.
         stretch: u32,
-        /// All.
+        /// Total number of stretches.
         of: u32,
     },
-    /// Side by side is done, and an arm has a load alone for a while: samples tell what limits it.
+    /// The side-by-side measurement is done, and an arm now has a load alone for a while, so that samples show its
+    /// limiter.
     StretchBegun {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// Which of the stretches it is, from 1 on.
+        /// Number of the stretch, from 1 on.
         stretch: u32,
-        /// All of this session.
+        /// Number of all stretches of this session.
         of: u32,
-        /// How long it will take.
+        /// Estimated length of the stretch.
         #[serde(serialize_with = "seconds")]
         length: Duration,
     },
-    /// No arm could be measured alone, and why.
+    /// No arm could be measured alone.
     NotAlone {
-        /// In half a sentence.
+        /// Reason, as half a sentence.
         why: String,
     },
-    /// Settings of the proxies' host have been put back, or could not be.
+    /// Settings of the proxies' host were restored, or could not be.
     PutBack {
-        /// The settings.
+        /// Outcome for each setting.
         settings: Vec<Restored>,
     },
-    /// Objects of the cluster have been put back, or could not be.
+    /// Objects of the cluster were restored, or could not be.
     ObjectsPutBack {
-        /// The objects.
+        /// Outcome for each object.
         objects: Vec<weir_kube::PutBack>,
     },
     /// All blocks of these loads are recorded.
     TrialEnded {
-        /// The loads.
+        /// Names of the loads.
         loads: Vec<String>,
     },
 }

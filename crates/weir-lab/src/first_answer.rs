@@ -1,4 +1,4 @@
-//! Whether an arm answers at all, and rightly, before anything is measured.
+//! Checks that an arm answers, and correctly, before anything is measured.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,24 +12,24 @@ use weir_model::study::{LoadSpec, OriginSpec, ProxyRole, ProxySpec};
 use crate::LabError;
 use crate::host::Host;
 
-/// How long an arm's first answer may take.
+/// Time limit for an arm's first answer.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// One question to an arm, and what is known of the right answer.
+/// A first request to an arm, and the data that determine the correct answer.
 pub(crate) struct FirstAnswer<'a> {
     pub(crate) arm: &'a str,
     pub(crate) proxy: &'a ProxySpec,
     pub(crate) origin: &'a OriginSpec,
     pub(crate) load: &'a LoadSpec,
-    /// The listener that is asked.
+    /// Address of the listener that gets the request.
     pub(crate) at: SocketAddr,
-    /// Whether over TLS.
+    /// True if the request is sent over TLS.
     pub(crate) tls: bool,
     /// Set when the user stops the run.
     pub(crate) interrupted: &'a AtomicBool,
 }
 
-/// Returns true if a status sends a client elsewhere (RFC 9110 §15.4).
+/// Returns true if a status redirects the client (RFC 9110 §15.4).
 pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
@@ -106,10 +106,6 @@ impl FirstAnswer<'_> {
     }
 
     fn wrong(&self, what: String) -> LabError {
-        LabError::Answer {
-            arm: self.arm.to_owned(),
-            what,
-            is_started: self.proxy.is_started(),
-        }
+        LabError::Answer { arm: self.arm.to_owned(), what, is_started: self.proxy.is_started() }
     }
 }

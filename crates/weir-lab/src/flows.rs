@@ -1,7 +1,7 @@
-//! What the load engine has to do at one arm under one load.
+//! Jobs of the load engine for one arm under one load.
 //!
-//! [`Flows::of_arm`] puts it together from the description of the load and the addresses of the arm;
-//! whoever makes the engine's plan has to look nowhere else.
+//! [`Flows::of_arm`] builds them from the description of the load and the addresses of the arm; the engine's plan needs
+//! nothing else.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,57 +20,52 @@ use weir_model::tls::{TlsSpec, Trust};
 use crate::LabError;
 use crate::arrivals::{self, When};
 
-/// Where an arm can be asked.
+/// Addresses of an arm's listeners.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doors<'a> {
-    /// In clear.
+    /// Address for requests in clear text.
     pub(crate) clear: SocketAddr,
     /// Further addresses of the same arm.
     pub(crate) also: &'a [SocketAddr],
-    /// Over TLS, with the certificate that it shows, PEM; empty where the load says whom to trust.
+    /// Address for requests over TLS, with the certificate presented there, PEM; the certificate is empty if the load
+    /// says which to trust.
     pub(crate) tls: Option<(SocketAddr, &'a str)>,
-    /// Where each flow of the load asks a copy of a user's configuration; empty: at one of the two.
+    /// Address at which each flow of the load asks a copy of a user's configuration; empty: at `clear` or `tls`.
     pub(crate) asked: &'a [SocketAddr],
 }
 
-/// Where the generator can ask from.
+/// Source addresses and ports of the generator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct From<'a> {
-    /// Addresses; none: the kernel's choice.
+    /// Source addresses; empty: the kernel's choice.
     pub(crate) addresses: &'a [Ipv4Addr],
-    /// Ports that the kernel has for each.
+    /// Number of local ports for each source address.
     pub(crate) ports: u64,
 }
 
-/// The flows of a load with what their descriptions name, read and found fit to be sent.
+/// Flows of a load, with the files that they name read and their requests checked.
 pub(crate) struct Flows<'a> {
     pub(crate) load: &'a LoadSpec,
     /// Arrivals of traces.
     pub(crate) traces: Vec<TraceJob>,
-    /// By flow, its place among them.
+    /// Index of each flow's trace in `traces`.
     trace_of: Vec<Option<usize>>,
-    /// Files that fill slots, and the client's certificates.
+    /// Files that fill slots of requests, and the client's certificates, by path.
     pub(crate) files: BTreeMap<String, Bytes>,
 }
 
 impl<'a> Flows<'a> {
-    /// Reads all that the load's flows name; of traces what fits into a slice.
+    /// Reads all files that the load's flows name; of traces, only the part that fits into a slice.
     ///
     /// # Errors
     /// A file cannot be read, or a request cannot be written.
     pub(crate) fn read(load: &'a LoadSpec, slice: Option<Duration>) -> Result<Flows<'a>, LabError> {
-        let mut flows = Flows {
-            load,
-            traces: Vec::new(),
-            trace_of: Vec::new(),
-            files: BTreeMap::new(),
-        };
+        let mut flows =
+            Flows { load, traces: Vec::new(), trace_of: Vec::new(), files: BTreeMap::new() };
         for flow in load.flows() {
-            let wrong = |what: String| LabError::Request {
-                load: load.name.clone(),
-                what,
-            };
-            flows.read_one(flow, slice).map_err(wrong)?;
+            flows
+                .read_one(flow, slice)
+                .map_err(|what| LabError::Request { load: load.name.clone(), what })?;
         }
         Ok(flows)
     }
@@ -80,24 +75,22 @@ impl<'a> Flows<'a> {
         let trace = arrivals::trace(flow).map_err(|error| error.to_string())?;
         RequestSet::of_flow(flow, trace.as_ref(), authority(flow), &mut files)
             .map_err(|error| error.to_string())?;
-        let texts = files.texts();
-        let texts = texts.map(|(path, text)| (path.display().to_string(), Bytes(text)));
+        let texts = files.texts().map(|(path, text)| (path.display().to_string(), Bytes(text)));
         self.files.extend(texts);
         for path in flow.tls.iter().flat_map(named_files) {
-            let text = read_at_most(Path::new(path), LARGEST_DESCRIPTION);
-            let text = text.map_err(|error| format!("cannot read {path}: {error}"))?;
+            let text = read_at_most(Path::new(path), LARGEST_DESCRIPTION)
+                .map_err(|error| format!("cannot read {path}: {error}"))?;
             self.files.insert(path.clone(), Bytes(text));
         }
         self.trace_of.push(trace.map(|trace| {
             let within: Option<Trace> = slice.map(|slice| trace.within(slice.as_nanos() as u64));
-            self.traces
-                .push(TraceJob::from(within.as_ref().unwrap_or(&trace)));
+            self.traces.push(TraceJob::from(within.as_ref().unwrap_or(&trace)));
             self.traces.len() - 1
         }));
         Ok(())
     }
 
-    /// The files that its traces are in.
+    /// Returns the paths of the load's traces.
     pub(crate) fn trace_files(&self) -> impl Iterator<Item = &'a str> {
         self.load.flows().filter_map(|flow| match &flow.arrivals {
             ArrivalsSpec::Trace(trace) => Some(&*trace.file),
@@ -105,10 +98,10 @@ impl<'a> Flows<'a> {
         })
     }
 
-    /// All that the engine has to know about one arm. `when` says when each flow asks.
+    /// Builds the engine's jobs for one arm. `when` has the arrivals of each flow.
     ///
     /// # Errors
-    /// The load wants TLS and the arm has no listener for it.
+    /// The load needs TLS and the arm has no listener for it.
     pub(crate) fn of_arm(
         &self,
         arm: usize,
@@ -156,19 +149,19 @@ impl<'a> Flows<'a> {
     }
 }
 
-/// A flow whose handshakes have the name of its host, where its Host fields have a port too.
+/// Returns a copy of a flow whose TLS handshakes name its host without the port, if its Host fields have a port.
 fn with_server_name(flow: &FlowSpec) -> FlowSpec {
     let mut spec = flow.clone();
     if let Some(tls) = &mut spec.tls
         && authority(flow) != server_name(flow)
     {
-        tls.server_name
-            .get_or_insert_with(|| server_name(flow).to_owned());
+        tls.server_name.get_or_insert_with(|| server_name(flow).to_owned());
     }
     spec
 }
 
-/// Files that a client needs for TLS: whom it trusts, and its own certificate with its key.
+/// Returns the paths of the files that a client needs for TLS: the certificates that it trusts, its own certificate and
+/// its key.
 fn named_files(tls: &TlsSpec) -> impl Iterator<Item = &String> {
     let trusted = match &tls.trust {
         Trust::Ca(path) => Some(path),
@@ -193,20 +186,11 @@ mod tests {
     }
 
     fn jobs(load: &LoadSpec, tls: bool) -> Result<Vec<FlowJob>, LabError> {
-        let addresses: Vec<_> = (1..=253)
-            .map(|last| Ipv4Addr::new(127, 0, 0, last))
-            .collect();
+        let addresses: Vec<_> = (1..=253).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect();
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let doors = Doors {
-            clear: at(1),
-            also: &[at(3)],
-            tls: tls.then(|| (at(2), "PEM")),
-            asked: &[],
-        };
-        let from = From {
-            addresses: &addresses,
-            ports: 28_232,
-        };
+        let doors =
+            Doors { clear: at(1), also: &[at(3)], tls: tls.then(|| (at(2), "PEM")), asked: &[] };
+        let from = From { addresses: &addresses, ports: 28_232 };
         let when: Vec<When> = load.flows().map(When::said).collect();
         Flows::read(load, None)?.of_arm(0, &when, doors, from)
     }

@@ -1,4 +1,4 @@
-//! A load test that generators on other hosts carry out, without a lab around it: `weir load --place generator=...`.
+//! A load test by generators on other hosts, without a lab around it: `weir load --place generator=...`.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::preflight;
 use crate::start::Start;
 
-/// How often the user's wish to stop is looked for.
+/// Interval between checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Hosts that generate load.
@@ -31,19 +31,19 @@ pub struct Generators(Hosts);
 /// A generator's threads, each with its CPU.
 pub type Threads = Vec<Option<u32>>;
 
-/// Whom a flow asks.
+/// Target of a flow.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Addresses, in turn; at least one.
+    /// Addresses, used in turn; at least one.
     pub peers: Vec<SocketAddr>,
-    /// The server as Host fields have it.
+    /// Server name and port for Host fields.
     pub authority: String,
-    /// Its name for handshakes, if nothing else was said.
+    /// Server name for TLS handshakes, unless the flow gives another.
     pub name: String,
 }
 
 impl Generators {
-    /// Reaches every host.
+    /// Connects to every host.
     ///
     /// # Errors
     /// A host cannot be reached.
@@ -51,13 +51,13 @@ impl Generators {
         Hosts::open(options).map(Generators)
     }
 
-    /// Their hosts, and those of the other roles.
+    /// Returns the hosts of the generators and the other roles.
     pub(crate) fn hosts(&self) -> &Hosts {
         &self.0
     }
 
-    /// The jobs of all generators for a load with this plan. `wanted` says which threads a generator with these places for
-    /// them is to have; `None`: as many as are good for it.
+    /// Builds the jobs of all generators for a load with this plan. `wanted` gets a generator's places for threads and
+    /// returns the threads to use; `None`: as many as are useful.
     ///
     /// # Errors
     /// There are not enough connections, descriptors or ports, or a file cannot be read.
@@ -94,19 +94,15 @@ impl Generators {
         for (host, threads) in hosts.clone().zip(&threads) {
             let possible = most_threads(host.is.cpus.cpus().len());
             if threads.len() > possible {
-                let what = format!(
-                    "more threads than the {possible} that {} can use",
-                    host.called()
-                );
+                let what =
+                    format!("more threads than the {possible} that {} can use", host.called());
                 let load = load.name.clone();
                 return Err(LabError::Request { load, what });
             }
         }
         let job = whole(load, asked, plan)?;
-        let mut others = Others {
-            before: 0,
-            behind: threads.iter().map(Vec::len).sum::<usize>() as u32,
-        };
+        let mut others =
+            Others { before: 0, behind: threads.iter().map(Vec::len).sum::<usize>() as u32 };
         let mut jobs = Vec::new();
         for (host, threads) in hosts.zip(threads) {
             let is_there = |cpu: &u32| host.allowed().cpus().contains(cpu);
@@ -132,11 +128,11 @@ impl Generators {
         Ok(jobs)
     }
 
-    /// Carries the jobs out, one by each generator: when several of them started, and what each has counted beside slices.
-    /// `hear` is told what each tells.
+    /// Runs the jobs, one on each generator. Returns each generator's start if there are several, and the counts of
+    /// each that belong to no slice. `hear` gets the index of a generator and its event.
     ///
     /// # Errors
-    /// A generator is lost, or could not open a connection: the others are stopped.
+    /// A generator is lost, or could not open a connection; the others are stopped.
     pub fn run(
         &self,
         jobs: &[LoadJob],
@@ -160,7 +156,7 @@ impl Generators {
     }
 }
 
-/// A load that goes on.
+/// A running load.
 struct Going<'a> {
     generators: Vec<&'a Host>,
     ids: Vec<u64>,
@@ -213,33 +209,26 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// Ends what still goes on, as far as it can be reached.
+    /// Stops the generators that still run, as far as they can be reached.
     fn stop(&self) {
-        let all = self.generators.iter().zip(&self.ids).zip(&self.ends);
-        let going_on = all.filter(|(_, end)| end.is_none());
-        going_on.for_each(|((host, id), _)| host.stop(*id));
+        self.generators
+            .iter()
+            .zip(&self.ids)
+            .zip(&self.ends)
+            .filter(|(_, end)| end.is_none())
+            .for_each(|((host, id), _)| host.stop(*id));
     }
 }
 
-/// The job of all generators together, but for what each has of it.
+/// Builds the job that all generators have in common, without their shares of it.
 fn whole(load: &LoadSpec, asked: &[Asked], plan: &Plan) -> Result<LoadJob, LabError> {
     let flows = Flows::read(load, None)?;
-    let when = plan.flows.iter().map(|flow| When {
-        arrivals: flow.arrivals.clone(),
-        every_ns: None,
-    });
+    let when =
+        plan.flows.iter().map(|flow| When { arrivals: flow.arrivals.clone(), every_ns: None });
     let any = SocketAddr::from(([0, 0, 0, 0], 0));
-    let doors = Doors {
-        clear: any,
-        also: &[],
-        tls: Some((any, "")),
-        asked: &[],
-    };
+    let doors = Doors { clear: any, also: &[], tls: Some((any, "")), asked: &[] };
     // The kernel's choice of addresses: they are the generators' own.
-    let from = From {
-        addresses: &[],
-        ports: u64::MAX,
-    };
+    let from = From { addresses: &[], ports: u64::MAX };
     let mut jobs = flows.of_arm(0, &when.collect::<Vec<_>>(), doors, from)?;
     for (job, asked) in jobs.iter_mut().zip(asked) {
         job.peer = asked.peers[0];

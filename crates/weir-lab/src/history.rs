@@ -1,5 +1,5 @@
-//! What a run has measured so far, in this session and in earlier ones: made from its records one by one, so
-//! that a run that goes on knows exactly what the one that was interrupted knew.
+//! Measurements of a run so far, in this session and earlier ones. They are built from the records one by one, so that
+//! a resumed run has exactly the state of the interrupted one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,69 +8,66 @@ use weir_model::record::{DecisionRecord, LookRecord, Phase, PilotRecord, Record,
 use weir_model::study::Arm;
 use weir_record::Run;
 
-/// What a run has measured so far.
+/// Measurements of a run so far.
 #[derive(Debug, Default)]
 pub struct History {
-    /// Sessions that have begun.
+    /// Number of sessions that have begun.
     pub sessions: u32,
     /// The latest pilot of each load.
     pub pilots: BTreeMap<String, PilotRecord>,
-    /// What was decided, in order of time.
+    /// Decisions, in order of time.
     pub decisions: Vec<DecisionRecord>,
     /// Arms that were added, in order.
     pub added: Vec<Arm>,
-    /// What searches for a capacity were told and have answered, in order of time.
+    /// Records that are input and results of capacity searches, in order of time.
     pub(crate) searched: Vec<Record>,
-    /// What was measured so far, slices of all arms added up.
+    /// Measured time, the sum over slices of all arms.
     pub measured: Duration,
-    /// How long the run has been at work by now, earlier sessions about.
+    /// Working time of the run so far; of earlier sessions it is an estimate.
     pub passed: Duration,
-    /// Those of the study, by name.
+    /// Names of the study's arms.
     arms: Vec<String>,
-    /// Whether there is any trial, whatever it was for.
+    /// True if there is any trial, whatever its purpose.
     has_trials: bool,
     loads: BTreeMap<String, LoadHistory>,
 }
 
-/// What a trial has measured: its arm, responses and nanoseconds.
+/// Arm, number of responses and measured nanoseconds of a trial.
 type Measured = (String, u64, u64);
 
-/// What was measured under one load.
+/// Measurements under one load.
 #[derive(Debug, Default)]
 struct LoadHistory {
-    /// Blocks that every arm has a trial in.
+    /// Number of blocks in which every arm has a trial.
     whole: u32,
-    /// Number of the next block: no number is used twice.
+    /// Number of the next block. No number is used twice.
     next: u32,
-    /// Trials of blocks that are not whole yet, by session and block: one that a kill has cut short stays.
+    /// Trials of incomplete blocks, by session and block; a block that a kill has cut short stays here.
     open: BTreeMap<(u32, u32), Vec<Measured>>,
-    /// For each arm, responses and nanoseconds measured in whole blocks.
+    /// Responses and measured nanoseconds in complete blocks, by arm.
     totals: BTreeMap<String, (u64, u64)>,
-    /// Looks at it, in order.
+    /// Evaluations of the load's results, in order.
     looks: Vec<LookRecord>,
-    /// Arms of which it is known what limits them.
+    /// Arm and rate of each observation of an arm's limiter.
     observed: Vec<(String, Option<f64>)>,
-    /// Stretches of single arms: the session and the arm.
+    /// Session and arm of each stretch in which an arm ran alone.
     alone: Vec<(u32, String)>,
 }
 
 impl History {
-    /// Of a study with these arms.
+    /// Creates the empty history of a study with these arms.
     pub fn new(arms: &[Arm]) -> History {
-        History {
-            arms: arms.iter().map(|arm| arm.name.clone()).collect(),
-            ..History::default()
-        }
+        History { arms: arms.iter().map(|arm| arm.name.clone()).collect(), ..History::default() }
     }
 
-    /// What a run's folder tells.
+    /// Builds the history from the records of a run's folder.
     pub fn of(run: &Run) -> History {
         let mut history = History::new(&run.header.study.arms);
         run.records.iter().for_each(|record| history.add(record));
         history
     }
 
-    /// Takes a record in.
+    /// Adds a record.
     pub fn add(&mut self, record: &Record) {
         match record {
             Record::Session(session) => self.sessions = session.session + 1,
@@ -131,60 +128,60 @@ impl History {
         }
     }
 
-    /// The looks at a load so far.
+    /// Returns the evaluations of a load's results so far.
     pub fn looks(&self, load: &str) -> &[LookRecord] {
         self.loads.get(load).map_or(&[], |load| &load.looks)
     }
 
-    /// Blocks of a load that every arm of the study has a trial in, but for those that had left.
+    /// Returns the number of complete blocks of a load. In these, every arm of the study has a trial, except arms that
+    /// had left.
     pub fn whole_blocks(&self, load: &str) -> u32 {
         self.loads.get(load).map_or(0, |load| load.whole)
     }
 
-    /// The number of a load's next block.
+    /// Returns the number of a load's next block.
     pub fn next_block(&self, load: &str) -> u32 {
         self.loads.get(load).map_or(0, |load| load.next)
     }
 
-    /// Pairs of stretches in which two arms ran alone, one after the other.
+    /// Returns the number of pairs of stretches in which two arms ran alone, one after the other.
     pub fn pairs_alone(&self, load: &str) -> u32 {
         let stretches = self.loads.get(load).map_or(&[][..], |load| &load.alone);
-        let stretches: Vec<(u32, &str)> = stretches
-            .iter()
-            .map(|(session, arm)| (*session, &**arm))
-            .collect();
+        let stretches: Vec<(u32, &str)> =
+            stretches.iter().map(|(session, arm)| (*session, &**arm)).collect();
         weir_analysis::alone::pairs(&stretches).len() as u32
     }
 
-    /// Whether nothing was measured at all.
+    /// Returns true if nothing was measured at all.
     pub fn is_empty(&self) -> bool {
         !self.has_trials
     }
 
-    /// Whether an arm has had a load alone, to see what limits it, at this rate; `None`: in a closed loop.
+    /// Returns true if an arm has had a load alone, to find its limiter, at this rate; `None`: in a closed loop.
     pub fn is_observed(&self, load: &str, arm: &str, rate: Option<f64>) -> bool {
         // As numbers are written and read again.
         let same = |at: f64, rate: f64| (at - rate).abs() <= 1e-9 * rate;
         let is_it = |(of, at): &(String, Option<f64>)| {
-            let is_at = at
-                .zip(rate)
-                .map_or(*at == rate, |(at, rate)| same(at, rate));
+            let is_at = at.zip(rate).map_or(*at == rate, |(at, rate)| same(at, rate));
             of == arm && is_at
         };
         let load = self.loads.get(load);
         load.is_some_and(|load| load.observed.iter().any(is_it))
     }
 
-    /// Requests per second that an arm completed under a load.
+    /// Returns the requests per second that an arm completed under a load; `None` before its first complete block.
     pub fn completed(&self, load: &str, arm: &str) -> Option<f64> {
         let &(completed, ns) = self.loads.get(load)?.totals.get(arm)?;
         Some(completed as f64 / (ns.max(1) as f64 / 1e9))
     }
 
-    /// Requests per second that the slowest arm completed under a load.
+    /// Returns the requests per second that the slowest arm completed under a load; `None` before the first complete
+    /// block.
     pub fn slowest(&self, load: &str) -> Option<f64> {
-        let totals = self.loads.get(load)?.totals.values();
-        totals
+        self.loads
+            .get(load)?
+            .totals
+            .values()
             .map(|&(completed, ns)| completed as f64 / (ns.max(1) as f64 / 1e9))
             .min_by(f64::total_cmp)
     }
@@ -197,15 +194,12 @@ mod tests {
 
     use super::*;
 
-    /// What is known after the trials of these arms and blocks of one load.
+    /// Makes the history after trials of these arms and blocks of one load.
     fn after(trials: &[(&str, u32, Phase)]) -> History {
         let arms = ["a", "b"].map(|name| arm(name, ArmRole::Change, &[]));
         let mut history = History::new(&arms);
         for (arm, block, phase) in trials {
-            let trial = TrialRecord {
-                phase: *phase,
-                ..trial("l", arm, *block)
-            };
+            let trial = TrialRecord { phase: *phase, ..trial("l", arm, *block) };
             history.add(&Record::Trial(Box::new(trial)));
         }
         history

@@ -1,5 +1,5 @@
-//! A host, and how it is reached. This is the one place that knows the ways: an agent on a thread of this
-//! process, one behind ssh(1), one in a pod, or a model that answers the same questions.
+//! A host and the connection to it. No other module distinguishes the kinds of connection: an agent on a thread of this
+//! process, an agent behind ssh(1), an agent in a pod, or a model that answers the same questions.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -23,56 +23,56 @@ use crate::LabError;
 use crate::options::Options;
 use crate::pods::{self, Pods};
 
-/// How long it may take to have an agent on another host, a copy of weir included.
+/// Time limit for starting an agent on another host, including copying weir there.
 const CONNECT: Duration = Duration::from_secs(90);
 
-/// What errors call a host that is only modelled.
+/// Name of a simulated host in errors.
 const SIMULATED: &str = "the simulated host";
 
-/// A host.
+/// A host of the run.
 pub(crate) struct Host {
     link: Link,
     pub(crate) is: Description,
-    /// Of a pod, how its CPUs are shared with others.
+    /// CPUs of a pod; `None` for other hosts.
     pod: Option<InPod>,
 }
 
-/// CPUs of a pod, of which its host has as many as it asked for.
+/// CPUs of a pod. Its [`Host`] has only as many of them as the pod requested.
 struct InPod {
-    /// All that it may use.
+    /// All CPUs that the pod may use.
     seen: CpuSet,
-    /// Whether its threads are kept to its host's CPUs, which no other pod of the run has then.
+    /// True if the pod's threads are bound to the CPUs of its [`Host`], which no other pod of the run uses then.
     is_kept: bool,
 }
 
-/// How a host is reached.
+/// Connection to a host.
 enum Link {
     /// An agent on a thread of this process.
     Here(Client),
-    /// An agent that ssh(1), or the API server of a cluster, has started there.
+    /// An agent that ssh(1), or the API server of a cluster, has started on another host.
     Distant {
         agent: Client,
-        /// As ssh(1) takes it, or the pod's.
+        /// Host name as for ssh(1), or name of the pod.
         name: String,
-        /// Where others reach it; `None`: nobody here knows.
+        /// Address at which other hosts reach the host; `None`: not known.
         address: Option<IpAddr>,
     },
-    /// A model.
+    /// A simulated host.
     Simulated(Rc<RefCell<World>>),
 }
 
-/// What is told while a trial goes on.
+/// Messages of hosts during a trial.
 pub(crate) enum Told {
-    /// By a generator, the place of which among the generators stands before it.
+    /// Message of a generator, with its index among the generators.
     Load(usize, Part<LoadJob>),
-    /// By whoever reads counters, the place of which among the hosts stands before it.
+    /// Message of a host that reads counters, with its index among the hosts.
     Watch(usize, Box<Part<WatchJob>>),
-    /// By whoever takes samples, the place of which among the hosts stands before it.
+    /// Message of a host that takes samples, with its index among the hosts.
     Samples(usize, Part<SampleJob>),
 }
 
 impl Host {
-    /// This host.
+    /// Starts the agent of this host.
     pub(crate) fn here(options: &Options) -> Result<Host, LabError> {
         let agent = local::start(server::Options {
             weir: options.weir_version.clone(),
@@ -80,20 +80,16 @@ impl Host {
             catalog: options.catalog.clone(),
             silence: None,
             stop: Arc::default(),
-        });
-        let agent = agent.map_err(|error| AgentError::Lost {
+        })
+        .map_err(|error| AgentError::Lost {
             place: local::PLACE.to_owned(),
             words: error.to_string(),
             restore: String::new(),
         })?;
-        Ok(Host {
-            is: agent.ask(Describe)?,
-            link: Link::Here(agent),
-            pod: None,
-        })
+        Ok(Host { is: agent.ask(Describe)?, link: Link::Here(agent), pod: None })
     }
 
-    /// One that ssh(1) reaches by this name.
+    /// Connects to a host that ssh(1) reaches by this name.
     pub(crate) fn distant(name: &str, options: &Options) -> Result<Host, LabError> {
         let place = SshPlace {
             options: options.places.ssh_options.clone(),
@@ -102,10 +98,7 @@ impl Host {
         };
         // The very program that runs, even if its file has been replaced since.
         let weir = Path::new("/proc/self/exe");
-        let limit = Limit {
-            at_most: CONNECT,
-            stop: &options.stop,
-        };
+        let limit = Limit { at_most: CONNECT, stop: &options.stop };
         let connected = ssh::connect(&place, weir, &options.weir_version, limit)?;
         if connected.hello.weir != options.weir_version {
             // Its load engine, or the way it sets up a proxy, may be another.
@@ -116,25 +109,20 @@ impl Host {
             });
         }
         let address = connected.address;
-        Host::over(
-            ssh::client(name, connected),
-            name.to_owned(),
-            address,
-            options,
-        )
+        Host::over(ssh::client(name, connected), name.to_owned(), address, options)
     }
 
-    /// Each of the pods of a run.
+    /// Connects to all pods of a run.
     pub(crate) fn in_pods(pods: &Pods, options: &Options) -> Result<Vec<Host>, LabError> {
         pods.with(&options.stop, |generators| {
             let all = generators.pods();
-            let each = all.iter();
-            let each = each.map(|pod| Host::pod((pods, generators), pod, options));
-            let mut hosts = each.collect::<Result<Vec<Host>, LabError>>()?;
+            let mut hosts = all
+                .iter()
+                .map(|pod| Host::pod((pods, generators), pod, options))
+                .collect::<Result<Vec<Host>, LabError>>()?;
             let seen = hosts.iter().zip(all);
-            let seen: Vec<(&str, &CpuSet)> = seen
-                .map(|(host, pod)| (&*pod.node, &host.is.cpus))
-                .collect();
+            let seen: Vec<(&str, &CpuSet)> =
+                seen.map(|(host, pod)| (&*pod.node, &host.is.cpus)).collect();
             let dealt = pods::deal(&seen, pods.cpus());
             for ((host, pod), own) in hosts.iter_mut().zip(all).zip(dealt) {
                 pods.has_seen((&pod.name, &pod.node), &host.is.cpus, own.as_ref());
@@ -144,7 +132,8 @@ impl Host {
         })
     }
 
-    /// Takes the CPUs that were dealt to a pod, or as many as it asked for, to which its threads are not kept then.
+    /// Restricts the host to the CPUs assigned to its pod. Without such, it gets as many as the pod requested, and its
+    /// threads are not bound to them.
     fn have(&mut self, dealt: Option<CpuSet>, count: usize) {
         let is_kept = dealt.is_some();
         let some = || CpuSet::new(self.is.cpus.cpus().iter().copied().take(count).collect());
@@ -155,24 +144,23 @@ impl Host {
         self.pod = Some(InPod { seen, is_kept });
     }
 
-    /// Where its threads run: each on one of its CPUs, or wherever the kernel has them.
+    /// Returns a place for each thread: one of the host's CPUs, or `None` if the kernel chooses.
     pub(crate) fn places_of_threads(&self) -> Vec<Option<u32>> {
         let is_kept = self.is_kept();
-        let cpus = self.is.cpus.cpus().iter();
-        cpus.map(|cpu| is_kept.then_some(*cpu)).collect()
+        self.is.cpus.cpus().iter().map(|cpu| is_kept.then_some(*cpu)).collect()
     }
 
-    /// Whether threads are kept to its CPUs.
+    /// Returns true if threads are bound to the host's CPUs.
     pub(crate) fn is_kept(&self) -> bool {
         self.pod.as_ref().is_none_or(|pod| pod.is_kept)
     }
 
-    /// All CPUs that it may use.
+    /// Returns all CPUs that the host may use.
     pub(crate) fn allowed(&self) -> &CpuSet {
         self.pod.as_ref().map_or(&self.is.cpus, |pod| &pod.seen)
     }
 
-    /// A pod that runs. It may see more CPUs than its limit lets it use.
+    /// Connects to a running pod. The pod may see more CPUs than its limit lets it use.
     fn pod(
         (pods, generators): (&Pods, &Generators),
         pod: &Pod,
@@ -193,7 +181,7 @@ impl Host {
         Host::over(agent, name, address, options)
     }
 
-    /// A host with an agent that has said hello.
+    /// Makes a host of an agent that has sent its greeting.
     fn over(
         agent: Client,
         name: String,
@@ -203,18 +191,10 @@ impl Host {
         let agent = agent.until(&options.stop);
         let is = agent.ask(Describe)?;
         agent.ask(Rows(options.catalog.user_rows().to_vec()))?;
-        Ok(Host {
-            is,
-            link: Link::Distant {
-                agent,
-                name,
-                address,
-            },
-            pod: None,
-        })
+        Ok(Host { is, link: Link::Distant { agent, name, address }, pod: None })
     }
 
-    /// A part of a world that is only modelled.
+    /// Makes a host that is a part of a simulated world.
     pub(crate) fn simulated(world: &Rc<RefCell<World>>) -> Result<Host, LabError> {
         let is = Describe.put_to(&mut *world.borrow_mut());
         Ok(Host {
@@ -224,7 +204,7 @@ impl Host {
         })
     }
 
-    /// The agent there, where there is one.
+    /// Returns the host's agent; `None` if the host is simulated.
     fn agent(&self) -> Option<&Client> {
         match &self.link {
             Link::Here(agent) | Link::Distant { agent, .. } => Some(agent),
@@ -232,7 +212,7 @@ impl Host {
         }
     }
 
-    /// As ssh(1) takes it, or the pod's; `None`: this host.
+    /// Returns the name as for ssh(1), or the pod's; `None` for this host and simulated ones.
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.link {
             Link::Distant { name, .. } => Some(name),
@@ -240,7 +220,7 @@ impl Host {
         }
     }
 
-    /// What errors call it.
+    /// Returns the host's name for errors.
     pub(crate) fn called(&self) -> &str {
         match &self.link {
             Link::Distant { name, .. } => name,
@@ -249,18 +229,19 @@ impl Host {
         }
     }
 
-    /// Its CPUs that stand for these: the same, or as many of its own where it does not have them, as a pod to which its
-    /// node's kubelet has given others than to the pods of the same run elsewhere.
+    /// Returns the host's CPUs that stand for these: the same, or as many of its own if it lacks some. A pod lacks some
+    /// if its node's kubelet gave it other CPUs than the run's pods on other nodes.
     pub(crate) fn own_cpus(&self, of_all: &CpuSet) -> CpuSet {
         let (own, count) = (&self.is.cpus, of_all.cpus().len());
-        let own = match of_all.shared_with(own).len() == count {
-            true => None,
-            false => CpuSet::new(own.cpus().iter().copied().take(count).collect()),
+        let own = if of_all.shared_with(own).len() == count {
+            None
+        } else {
+            CpuSet::new(own.cpus().iter().copied().take(count).collect())
         };
         own.unwrap_or_else(|| of_all.clone())
     }
 
-    /// Where others reach it, where it is another host than this one.
+    /// Returns the address at which other hosts reach the host; `None` for this host or if not known.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match &self.link {
             Link::Distant { address, .. } => *address,
@@ -268,17 +249,17 @@ impl Host {
         }
     }
 
-    /// Whether it is only modelled.
+    /// Returns true if the host is simulated.
     pub(crate) fn is_simulated(&self) -> bool {
         matches!(self.link, Link::Simulated(_))
     }
 
-    /// Whether threads of this process run there.
+    /// Returns true if the host is this one, so that its agent runs in this process.
     pub(crate) fn is_this_one(&self) -> bool {
         matches!(self.link, Link::Here(_))
     }
 
-    /// A path there, as scp(1) names it.
+    /// Returns a path on the host as scp(1) writes it.
     pub(crate) fn at(&self, path: &Path) -> PathBuf {
         match self.name() {
             Some(name) => PathBuf::from(format!("{name}:{}", path.display())),
@@ -286,10 +267,10 @@ impl Host {
         }
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a question and waits for the answer.
     ///
     /// # Errors
-    /// It could not be done, or the host is gone.
+    /// The host could not do it, or is lost.
     pub(crate) fn ask<Q: Task>(&self, question: Q) -> Result<Q::Answer, AgentError> {
         self.ask_until(question, None)
     }
@@ -309,7 +290,7 @@ impl Host {
         }
     }
 
-    /// Begins to carry a load out. What it tells goes to `to` as the `generator`-th one's; its number is for
+    /// Begins to generate a load. Its messages go to `to` with the index `generator`; the returned number is for
     /// [`Host::stop`].
     pub(crate) fn begin_load(
         &self,
@@ -319,9 +300,10 @@ impl Host {
     ) -> Result<u64, AgentError> {
         let to = to.clone();
         // That it is ready, its start, and each slice.
-        let slices = match job.is_whole {
-            true => job.engine_slices().len() * job.flows.len(),
-            false => job.slices.len(),
+        let slices = if job.is_whole {
+            job.engine_slices().len() * job.flows.len()
+        } else {
+            job.slices.len()
         };
         let most = 2 + slices;
         // Whoever waited may have given up.
@@ -334,7 +316,7 @@ impl Host {
         }
     }
 
-    /// Has a load start that waits for it: `at_ns` is by its clock.
+    /// Starts a load that waits for its start; `at_ns` is by the host's clock.
     pub(crate) fn start_load(&self, load: u64, at_ns: u64) -> Result<(), AgentError> {
         match &self.link {
             // Nobody waits for the answer: others are to be told as soon.
@@ -346,7 +328,7 @@ impl Host {
         }
     }
 
-    /// Begins to read counters. What is read goes to `to` as the `place`-th host's.
+    /// Begins to read counters. Readings go to `to` with the index `place`.
     pub(crate) fn begin_watch(
         &self,
         job: WatchJob,
@@ -365,7 +347,7 @@ impl Host {
         }
     }
 
-    /// Begins to take samples, `most` times at most. What is read goes to `to` as the `place`-th host's.
+    /// Begins to take at most `most` samples. They go to `to` with the index `place`.
     pub(crate) fn begin_samples(
         &self,
         job: SampleJob,
@@ -383,7 +365,7 @@ impl Host {
         }
     }
 
-    /// Ends something that goes on before its time.
+    /// Stops a load, the reading of counters or the taking of samples before its end.
     pub(crate) fn stop(&self, id: u64) {
         match &self.link {
             Link::Here(agent) | Link::Distant { agent, .. } => agent.stop(id),
@@ -391,7 +373,7 @@ impl Host {
         }
     }
 
-    /// An error of its agent, with what is known of how it was lost.
+    /// Adds to an error of the host's agent the reason for which the agent was lost, if known.
     pub(crate) fn explained(&self, error: AgentError) -> AgentError {
         match self.agent() {
             Some(agent) => agent.with_words(error),
@@ -399,8 +381,7 @@ impl Host {
         }
     }
 
-    /// Lets simulated time go on until something is told; `false` where time goes by itself, or nothing goes
-    /// on.
+    /// Advances simulated time until a message arrives. Returns false if time is real, or nothing goes on.
     pub(crate) fn advance(&self) -> bool {
         match &self.link {
             Link::Here(_) | Link::Distant { .. } => false,
@@ -408,7 +389,7 @@ impl Host {
         }
     }
 
-    /// What the clock shows that a run goes by: simulated time, or this process's.
+    /// Returns the time of the run's clock: simulated time, or this process's.
     pub(crate) fn now(&self) -> Duration {
         Duration::from_nanos(match &self.link {
             Link::Here(_) | Link::Distant { .. } => weir_agent::monotonic_ns(),
@@ -416,12 +397,12 @@ impl Host {
         })
     }
 
-    /// How far its clock is ahead of this host's, and by how much that may be wrong, nanoseconds.
+    /// Returns how far the host's clock is ahead of this host's, and the error bound of that, nanoseconds.
     pub(crate) fn clock_offset_ns(&self) -> Result<(i64, u64), AgentError> {
         self.agent().map_or(Ok((0, 0)), Client::clock_offset_ns)
     }
 
-    /// Keeps what reads its messages in this process to some CPUs.
+    /// Binds the thread that reads the host's messages in this process to some CPUs.
     pub(crate) fn read_on(&self, cpus: &CpuSet) {
         if let Some(agent) = self.agent() {
             agent.keep_to(cpus);
@@ -429,7 +410,7 @@ impl Host {
     }
 }
 
-/// Hands on so many events at most: whoever tells more would fill the memory of those who wait.
+/// Passes on at most `left` events, since more would fill the memory of the receiver; then ends with an error.
 fn at_most<Q: Question>(
     mut left: usize,
     place: String,

@@ -1,4 +1,4 @@
-//! The hosts of a run, and which role each has.
+//! Hosts of a run, and the roles of each.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,28 +24,28 @@ mod addresses;
 
 pub use addresses::is_own;
 
-/// Where everything is.
+/// All hosts of a run and their roles.
 pub(crate) struct Hosts {
     hosts: Vec<Host>,
-    /// The host of each role; of the generators the first.
+    /// Index of the host of each role; for the generators, of the first.
     of: [usize; 3],
-    /// The hosts of all generators, to which a load is dealt: at least one.
+    /// Indexes of the hosts of all generators, among which a load is divided: at least one.
     generators: Vec<usize>,
-    /// The pods of the generators, where they are pods.
+    /// Pods of the generators; `None` if they are not pods.
     pods: Option<Pods>,
-    /// Source addresses towards each arm, where all have network namespaces of their own.
+    /// Number of source addresses towards each arm, if all arms have network namespaces of their own.
     networks: Option<u8>,
-    /// Programs of proxies that were asked for: arms share them, and to ask runs them.
+    /// Cache of proxies' programs: arms share them, and finding one runs it.
     programs: RefCell<BTreeMap<(ProxyKind, Option<PathBuf>), Program>>,
 }
 
 impl Hosts {
-    /// What the clock shows that a run goes by.
+    /// Returns the time of the run's clock.
     pub(crate) fn now(&self) -> Duration {
         self.host(Role::Proxy).now()
     }
 
-    /// Reaches each host, and asks what it is.
+    /// Connects to each host and gets its description.
     pub(crate) fn open(options: &Options) -> Result<Hosts, LabError> {
         if let Some(model) = &options.places.model {
             let world = Rc::new(RefCell::new(World::new(model)));
@@ -76,42 +76,35 @@ impl Hosts {
         let generators: Vec<usize> = generators.collect();
         let [proxy, origin] =
             [Role::Proxy, Role::Origin].map(|role| place_of(places.host_of(role)));
-        let open = |name: &Option<&str>| match name {
-            None => Host::here(options),
-            Some(name) => Host::distant(name, options),
-        };
-        let hosts = names.iter().map(open).collect::<Result<_, _>>()?;
+        let hosts = names
+            .iter()
+            .map(|name| match name {
+                None => Host::here(options),
+                Some(name) => Host::distant(name, options),
+            })
+            .collect::<Result<_, _>>()?;
         Ok(Hosts::of(hosts, [generators[0], proxy, origin], generators))
     }
 
     fn of(hosts: Vec<Host>, of: [usize; 3], generators: Vec<usize>) -> Hosts {
-        Hosts {
-            hosts,
-            of,
-            generators,
-            pods: None,
-            networks: None,
-            programs: RefCell::default(),
-        }
+        Hosts { hosts, of, generators, pods: None, networks: None, programs: RefCell::default() }
     }
 
     pub(crate) fn host(&self, role: Role) -> &Host {
         &self.hosts[self.of[role as usize]]
     }
 
-    /// The pods of the generators, where they are pods.
+    /// Returns the pods of the generators; `None` if they are not pods.
     pub(crate) fn pods(&self) -> Option<&Pods> {
         self.pods.as_ref()
     }
 
-    /// Every generator.
+    /// Returns the hosts of all generators.
     pub(crate) fn generators(&self) -> impl ExactSizeIterator<Item = &Host> + Clone {
-        self.places(Role::Generator)
-            .iter()
-            .map(|&place| &self.hosts[place])
+        self.places(Role::Generator).iter().map(|&place| &self.hosts[place])
     }
 
-    /// The places of a role's hosts.
+    /// Returns the indexes of a role's hosts.
     fn places(&self, role: Role) -> &[usize] {
         match role {
             Role::Generator => &self.generators,
@@ -119,45 +112,41 @@ impl Hosts {
         }
     }
 
-    /// The place of each generator's host among all hosts.
+    /// Returns the index of each generator's host among all hosts.
     pub(crate) fn places_of_generators(&self) -> &[usize] {
         &self.generators
     }
 
-    /// Every host once, with its roles.
+    /// Returns every host once, with its roles.
     pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = (&Host, Vec<Role>)> {
         self.hosts.iter().enumerate().map(|(place, host)| {
-            let is_here = |role: &Role| self.places(*role).contains(&place);
-            (host, ROLES.into_iter().filter(is_here).collect())
+            (host, ROLES.into_iter().filter(|role| self.places(*role).contains(&place)).collect())
         })
     }
 
-    /// Whether all roles are on one host.
+    /// Returns true if all roles are on one host.
     pub(crate) fn together(&self) -> bool {
         self.share(Role::Generator, Role::Proxy) && self.share(Role::Generator, Role::Origin)
     }
 
-    /// Whether two roles are on the same host alone, all generators of a load among them.
+    /// Returns true if all hosts of two roles, all generators included, are the same host.
     pub(crate) fn share(&self, one: Role, other: Role) -> bool {
         let mut all = self.places(one).iter().chain(self.places(other));
         all.all(|place| self.is_same(*place, self.of[one as usize]))
     }
 
-    /// Whether two roles are both on some host.
+    /// Returns true if some host has both roles.
     pub(crate) fn meet(&self, one: Role, other: Role) -> bool {
         let others = self.places(other);
         self.places(one).iter().any(|place| others.contains(place))
     }
 
-    /// All simulated generators are in the world of the proxies.
+    /// Returns true if two indexes are of the same host. All simulated generators are in the world of the proxies.
     fn is_same(&self, one: usize, other: usize) -> bool {
-        one == other
-            || [one, other]
-                .iter()
-                .all(|place| self.hosts[*place].is_simulated())
+        one == other || [one, other].iter().all(|place| self.hosts[*place].is_simulated())
     }
 
-    /// For the run's header.
+    /// Returns the places for the run's header.
     pub(crate) fn used(&self) -> PlacesUsed {
         let name = |role| self.host(role).name().map(str::to_owned);
         let more = self.generators().skip(1);
@@ -171,39 +160,35 @@ impl Hosts {
         }
     }
 
-    /// Why arms cannot have network namespaces here; `None`: they can.
+    /// Returns the reason why arms cannot have network namespaces; `None` if they can.
     pub(crate) fn no_networks(&self) -> Option<String> {
-        match self.together() {
-            true => {
-                let host = &self.hosts[0];
-                let why = host.is.no_networks.clone();
-                match host.name() {
-                    Some(name) => why.map(|why| format!("{name}: {why}")),
-                    None => why,
-                }
+        if self.together() {
+            let host = &self.hosts[0];
+            let why = host.is.no_networks.clone();
+            match host.name() {
+                Some(name) => why.map(|why| format!("{name}: {why}")),
+                None => why,
             }
-            false => Some(
+        } else {
+            Some(
                 "the generator, the proxy and the origin server are not all on one host".to_owned(),
-            ),
+            )
         }
     }
 
-    /// Makes a namespace for the generator and one for the origin server; arms get theirs when they start.
+    /// Creates a namespace for the generator and one for the origin server; arms get theirs when they start.
     pub(crate) fn make_networks(&mut self, study: &Study, mtu: u32) -> Result<(), LabError> {
         let local_ports = self.host(Role::Generator).is.local_ports;
-        let wanted = study
-            .loads
-            .iter()
-            .map(|load| room::sources(load, local_ports));
-        let sources = wanted.max().unwrap_or(1);
+        let sources =
+            study.loads.iter().map(|load| room::sources(load, local_ports)).max().unwrap_or(1);
         let job = NetworksJob { mtu, sources };
         self.host(Role::Proxy).ask(job)?;
         self.networks = Some(sources);
         Ok(())
     }
 
-    /// Addresses that the generator can ask the arm in a slot from, which weir may not have started; empty: the
-    /// kernel's choice.
+    /// Returns the addresses from which the generator can send to the arm in a slot, which weir may not have started;
+    /// empty: the kernel's choice.
     pub(crate) fn sources(&self, slot: usize, external: Option<&ExternalSpec>) -> Vec<Ipv4Addr> {
         let is_near = |at: SocketAddr| matches!(at.ip(), IpAddr::V4(ip) if ip.is_loopback());
         if external.is_some_and(|external| !external.addresses().all(is_near)) {
@@ -212,14 +197,14 @@ impl Hosts {
         }
         match self.networks {
             Some(count) => networks::source_addresses(slot, count),
-            None if self.together() => (1..=room::MOST_SOURCES as u8)
-                .map(|last| Ipv4Addr::new(127, 0, 0, last))
-                .collect(),
+            None if self.together() => {
+                (1..=room::MOST_SOURCES as u8).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect()
+            }
             None => Vec::new(),
         }
     }
 
-    /// The CPUs of each role: those that the study names, or a share of those that there are.
+    /// Returns the CPUs of each role: those that the study names, or a share of the available ones.
     pub(crate) fn cpu_roles(&self, study: &Study) -> Result<CpuRoles, LabError> {
         let Some(roles) = &study.cpus else {
             return self.shared_out();
@@ -288,21 +273,18 @@ impl Hosts {
         Ok(())
     }
 
-    /// The CPUs of this host that weir itself is to keep to; `None`: no role is here, or the proxies
-    /// have it for themselves.
+    /// Returns the CPUs of this host to which weir itself keeps; `None` if no role is here, or the proxies have it
+    /// alone.
     pub(crate) fn own_cpus<'r>(&self, roles: &'r CpuRoles) -> Option<&'r CpuSet> {
         let (_, here) = self.each().find(|(host, _)| host.is_this_one())?;
         beside_proxy(&here, roles)
     }
 
-    /// A proxy's program.
+    /// Returns the program of a proxy, after running it once to find its version.
     pub(crate) fn program_of(&self, proxy: &ProxySpec) -> Result<Program, LabError> {
         if !proxy.is_started() {
             // Its program is on somebody else's host.
-            return Ok(Program {
-                name: proxy.kind.name().to_owned(),
-                version: String::new(),
-            });
+            return Ok(Program { name: proxy.kind.name().to_owned(), version: String::new() });
         }
         let key = (proxy.kind, proxy.executable.clone());
         if let Some(known) = self.programs.borrow().get(&key) {
@@ -315,15 +297,15 @@ impl Hosts {
         Ok(program)
     }
 
-    /// Returns true if the study has an origin server of weir's.
+    /// Returns true if weir runs an origin server for the study.
     pub(crate) fn has_origin(study: &Study) -> bool {
         let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
         study.origin.address.is_none()
             && proxies.any(|proxy| proxy.role == ProxyRole::ReverseProxy && proxy.is_started())
     }
 
-    /// Whether two roles are on one host, and a proxy that is one of them is there: weir starts it, or it listens at an
-    /// address of this host.
+    /// Returns true if two roles are on one host and, if one of them is the proxy, a proxy is there too: weir starts
+    /// it, or it listens at an address of this host.
     pub(crate) fn share_in(&self, study: &Study, one: Role, other: Role) -> bool {
         let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
         let has_proxy = proxies.any(|proxy| match &proxy.external {
@@ -334,7 +316,7 @@ impl Hosts {
     }
 }
 
-/// The CPUs of a host with these roles that are not the proxies' alone.
+/// Returns the CPUs of a host with these roles that are not reserved for the proxies; `None` if all are.
 fn beside_proxy<'r>(here: &[Role], roles: &'r CpuRoles) -> Option<&'r CpuSet> {
     match here {
         [Role::Proxy] => None,
@@ -343,22 +325,22 @@ fn beside_proxy<'r>(here: &[Role], roles: &'r CpuRoles) -> Option<&'r CpuSet> {
     }
 }
 
-/// What a study is to be checked against: what the hosts of its roles have.
+/// Properties of the roles' hosts that a study is checked against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// CPUs that the proxies can have.
+    /// CPUs available to the proxies.
     pub cpus: CpuSet,
-    /// Descriptors that a process of each generator may have at most.
+    /// Maximum number of descriptors of a process, the lowest of all generators.
     pub most_descriptors: u64,
-    /// Whether each thread of the generator can have a table of descriptors of its own.
+    /// True if each thread of the generators can have its own table of descriptors.
     pub own_tables: bool,
-    /// Local ports of the generators for each source address.
+    /// Number of local ports for each source address, of all generators together.
     pub local_ports: u64,
-    /// Whether all roles are on one host.
+    /// True if all roles are on one host.
     pub one_machine: bool,
 }
 
-/// Asks the hosts of all roles what they have. The agents that are started for that end again.
+/// Gets the properties of the hosts of all roles. Agents that are started for this end again.
 ///
 /// # Errors
 /// A host cannot be reached.
@@ -412,11 +394,9 @@ mod tests {
     fn a_proxy_on_a_machine_that_is_not_the_runs_shares_no_cpus() {
         let folder = tempfile::tempdir().unwrap();
         let hosts = Hosts::open(&options(folder.path())).unwrap();
-        for (address, expected) in [
-            ("127.0.0.1:80", true),
-            ("[::1]:80", true),
-            ("192.0.2.7:80", false),
-        ] {
+        for (address, expected) in
+            [("127.0.0.1:80", true), ("[::1]:80", true), ("192.0.2.7:80", false)]
+        {
             let mut study = study(vec![arm("stock", ArmRole::Baseline, &[])]);
             study.proxy.external = Some(ExternalSpec {
                 address: address.parse().unwrap(),
@@ -447,9 +427,6 @@ mod tests {
         assert_eq!(asked, "\n");
 
         proxy.executable = Some(folder.path().join("another"));
-        assert!(
-            places.program_of(&proxy).is_err(),
-            "another is not this one"
-        );
+        assert!(places.program_of(&proxy).is_err(), "another is not this one");
     }
 }

@@ -1,22 +1,21 @@
-//! Changes that change nothing.
+//! Changes of settings that have no effect.
 
 use weir_model::record::Inert;
 use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::Catalog;
 
-/// Those of an arm's changes that change nothing against the arm that it is compared with; each is a
-/// proxy's kind and what was read back of it. Between two kinds nothing is inert: what stands there is
-/// the same word of two languages, and the whole proxy is the change.
+/// Returns the arm's changes that have no effect against the arm that it is compared with. Both arms are given as the
+/// proxy's kind and the settings read back from it. Between two kinds no change is inert: an equal value belongs to two
+/// languages, and the whole proxy is the change.
 pub(crate) fn inert(
     catalog: &Catalog,
     changes: &Settings,
     (kind, effective): (ProxyKind, &Settings),
     against: Option<(ProxyKind, &Settings)>,
 ) -> Vec<Inert> {
-    let alike = against.filter(|(other, _)| *other == kind);
-    alike.map_or_else(Vec::new, |(_, theirs)| {
-        catalog.inert(kind, changes, effective, theirs)
-    })
+    against
+        .filter(|(other, _)| *other == kind)
+        .map_or_else(Vec::new, |(_, theirs)| catalog.inert(kind, changes, effective, theirs))
 }
 
 #[cfg(test)]

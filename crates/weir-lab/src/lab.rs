@@ -1,4 +1,4 @@
-//! [`Lab::measure`]: the one call that everything which asks for figures is made of.
+//! [`Lab::measure`]: the one call with which all measurements of a run are made.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,21 +37,21 @@ pub(crate) struct Lab<'a> {
     pub(crate) writer: &'a mut RunWriter,
     pub(crate) history: &'a mut History,
     pub(crate) events: &'a mut dyn FnMut(Event),
-    /// When this session began, by the clock of the hosts.
+    /// Start of this session, by the clock of the hosts.
     pub(crate) begun: Duration,
-    /// How often counters are sampled, if they are.
+    /// Interval and start time of samples; `None`: no counters are sampled.
     pub(crate) sampled: Option<Sampled>,
-    /// The proxy's pods, where they were named.
+    /// Pods of the proxy, if the user named them.
     pub(crate) proxy_pods: Option<ArmPods>,
-    /// Whether each arm has the load alone once the plan is done.
+    /// True if each arm has the load alone once the plan is done.
     pub(crate) is_observed: bool,
-    /// The user's wish to end the run.
+    /// Set when the user wants to end the run.
     pub(crate) interrupted: &'a AtomicBool,
-    /// What this session has measured of each load already: records count on.
+    /// Slices and time of each load's earlier trials in this session, after which records continue their numbering.
     pub(crate) before: BTreeMap<String, Before>,
 }
 
-/// Why a trial went on no further, as seen from inside it.
+/// Blocks of a trial so far, and the reason why it ended early.
 #[derive(Default)]
 struct Seen {
     blocks: Vec<Block>,
@@ -60,34 +60,31 @@ struct Seen {
 }
 
 impl Lab<'_> {
-    /// Appends a record; what is decided from now on knows of it.
+    /// Appends a record and adds it to the history, so that later decisions use it.
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), LabError> {
         self.writer.append(record)?;
         self.history.add(record);
         Ok(())
     }
 
-    /// Has exactly these arms run.
+    /// Starts and stops arms until exactly these run.
     pub(crate) fn only(&mut self, arms: &[ArmId]) -> Result<(), LabError> {
         self.arms.only(arms, self.writer, self.events)
     }
 
-    /// Adds an arm, which starts when it is needed.
+    /// Adds an arm; it is started when it is needed.
     pub(crate) fn add(&mut self, arm: Arm, cpus: Option<CpuSet>) -> Result<(), LabError> {
-        let arm = Arm {
-            cpus: cpus.or(arm.cpus),
-            ..arm
-        };
+        let arm = Arm { cpus: cpus.or(arm.cpus), ..arm };
         self.arms.add(arm.clone());
         let session = self.session;
         self.record(&Record::Arm(Box::new(ArmRecord { session, arm })))
     }
 
-    /// Measures a cell. Whoever asked hears of each block, and says whether to go on.
+    /// Measures a cell. `go_on` gets each block and returns whether to go on.
     ///
     /// # Errors
-    /// A host is gone, records cannot be written, a load cannot be sent. An arm that is broken is no error
-    /// but an outcome, as is the user's wish to stop.
+    /// A host is lost, records cannot be written, or a load cannot be sent. A broken arm is not an error but an
+    /// outcome, as is the user's wish to stop.
     pub(crate) fn measure(
         &mut self,
         cell: &Cell,
@@ -100,12 +97,7 @@ impl Lab<'_> {
         let timeline = Timeline::of(cell);
         let specs = self.arms.all();
         let arms: Vec<Arm> = cell.arms.iter().map(|&arm| specs[arm].clone()).collect();
-        let recorder = Recorder {
-            header: self.header,
-            cell,
-            arms: &arms,
-            session: self.session,
-        };
+        let recorder = Recorder { header: self.header, cell, arms: &arms, session: self.session };
         let mut seen = Seen::default();
         let result = self.trial(recorder, &timeline, &mut seen, go_on)?;
         if seen.broken.is_none() {
@@ -128,10 +120,7 @@ impl Lab<'_> {
             ended => ended?,
         };
         let Some(end) = ended else {
-            return Ok(Outcome {
-                blocks: seen.blocks,
-                end: CellEnd::Interrupted,
-            });
+            return Ok(Outcome { blocks: seen.blocks, end: CellEnd::Interrupted });
         };
         if is_kept(cell) {
             let after = match self.arms.counters(&cell.arms) {
@@ -149,13 +138,11 @@ impl Lab<'_> {
             () if self.interrupted.load(Ordering::Relaxed) => CellEnd::Interrupted,
             () => CellEnd::Whole,
         };
-        Ok(Outcome {
-            blocks: seen.blocks,
-            end,
-        })
+        Ok(Outcome { blocks: seen.blocks, end })
     }
 
-    /// Has the arms of a cell run, anew if it says so; what each proxy has counted of itself by then.
+    /// Starts the arms of a cell, and renews them if the cell says so. Returns the counters that each proxy keeps of
+    /// itself.
     fn ready(&mut self, cell: &Cell) -> Result<Vec<record::Counted>, LabError> {
         self.arms.have(&cell.arms, self.writer, self.events)?;
         let has_networks = matches!(self.header.network, NetworkUsed::Namespaces { .. });
@@ -164,24 +151,17 @@ impl Lab<'_> {
             Renewal::Network if has_networks => self.arms.restart(&cell.arms, self.writer)?,
             Renewal::Network | Renewal::Instance => self.arms.renew(&cell.arms, self.writer)?,
         }
-        match is_kept(cell) {
-            true => self.arms.counters(&cell.arms),
-            false => Ok(Vec::new()),
-        }
+        if is_kept(cell) { self.arms.counters(&cell.arms) } else { Ok(Vec::new()) }
     }
 
-    /// The load for each generator.
+    /// Builds the load job of each generator.
     fn jobs(&self, cell: &Cell, timeline: &Timeline) -> Result<Vec<LoadJob>, LabError> {
         let flows = Flows::read(&cell.load, Some(cell.slice))?;
         let each = cell.arms.iter().enumerate().map(|(place, &arm)| {
             let when = arrivals::of(cell, timeline, place);
             self.arms.flows(&flows, arm, place, &when)
         });
-        let Dealt {
-            generators,
-            threads,
-            descriptors,
-        } = preflight::dealt(
+        let Dealt { generators, threads, descriptors } = preflight::dealt(
             &self.header.study,
             &cell.load,
             self.hosts,
@@ -201,8 +181,8 @@ impl Lab<'_> {
         let mut jobs = deal(&job, generators);
         for (job, host) in jobs.iter_mut().zip(self.hosts.generators()) {
             let own = host.own_cpus(named);
-            let pairs = named.cpus().iter().zip(own.cpus());
-            let own: BTreeMap<u32, u32> = pairs.map(|(named, own)| (*named, *own)).collect();
+            let own: BTreeMap<u32, u32> =
+                named.cpus().iter().zip(own.cpus()).map(|(named, own)| (*named, *own)).collect();
             for cpu in job.threads.iter_mut().flatten() {
                 *cpu = own.get(cpu).copied().unwrap_or(*cpu);
             }
@@ -213,7 +193,7 @@ impl Lab<'_> {
         Ok(jobs)
     }
 
-    /// Runs the trial and records its blocks as they come; what was seen is left in `seen`.
+    /// Runs the trial and records its blocks as they arrive; `seen` gets the blocks and the reason for an early end.
     fn trial(
         &mut self,
         recorder: Recorder<'_>,
@@ -234,11 +214,7 @@ impl Lab<'_> {
                 origin: &self.header.cpus.origin,
                 taken: recorder.arms.iter().map(|arm| arm.taken).collect(),
             },
-            before: self
-                .before
-                .get(&cell.load.name)
-                .copied()
-                .unwrap_or_default(),
+            before: self.before.get(&cell.load.name).copied().unwrap_or_default(),
             sampled: self.sampled,
             interrupted: self.interrupted,
         };
@@ -252,14 +228,12 @@ impl Lab<'_> {
                         seen.decided = !go_on(&block);
                         seen.blocks.push(block);
                     }),
-                Heard::Sampled(Said::Rows(host, rows)) => self
-                    .writer
-                    .append_samples(&host, &rows)
-                    .map_err(LabError::from),
-                Heard::Sampled(Said::Missing(host, missing)) => self
-                    .writer
-                    .append_missing(&host, &missing)
-                    .map_err(LabError::from),
+                Heard::Sampled(Said::Rows(host, rows)) => {
+                    self.writer.append_samples(&host, &rows).map_err(LabError::from)
+                }
+                Heard::Sampled(Said::Missing(host, missing)) => {
+                    self.writer.append_missing(&host, &missing).map_err(LabError::from)
+                }
             };
             if let Err(error) = kept {
                 seen.broken.get_or_insert(error);
@@ -268,7 +242,7 @@ impl Lab<'_> {
         }))
     }
 
-    /// Records a block and tells of it. A block of a proxy that has ended meanwhile is none.
+    /// Records a block and reports it. Fails if a proxy has ended meanwhile, so that its block does not count.
     fn keep(&mut self, cell: &Cell, block: Block) -> Result<Block, LabError> {
         weir_probe::fault::at("block");
         for trial in &block {
@@ -277,10 +251,7 @@ impl Lab<'_> {
         self.arms.alive()?;
         if cell.phase.counts() && cell.planned > 0 {
             let loads = cell.loads();
-            let done = loads
-                .iter()
-                .map(|load| self.history.whole_blocks(load))
-                .sum();
+            let done = loads.iter().map(|load| self.history.whole_blocks(load)).sum();
             (self.events)(Event::Block {
                 loads: loads.into_iter().map(str::to_owned).collect(),
                 done,
@@ -291,15 +262,15 @@ impl Lab<'_> {
         Ok(block)
     }
 
-    /// Slices and time go on from here in the load's next trial.
+    /// Advances the load's slice numbers and time past a trial, for the load's next one.
     fn count_on(&mut self, cell: &Cell, timeline: &Timeline) {
         let before = self.before.entry(cell.load.name.clone()).or_default();
         before.slices += timeline.slices.len() as u64;
         before.ns += timeline.length().as_nanos() as u64;
     }
 
-    /// What the generator says about the end of a trial. One that was stopped before a connection was
-    /// open has measured nothing (`None`), and nothing is wrong with it.
+    /// Evaluates the generator's result at the end of a trial. `None` if the trial was stopped before a connection was
+    /// open: it has measured nothing, and that is no error.
     fn ended(
         &self,
         cell: &Cell,
@@ -312,10 +283,9 @@ impl Lab<'_> {
             {
                 Ok(None)
             }
-            Err(source @ AgentError::Failed(_)) => Err(LabError::Load {
-                load: cell.load.name.clone(),
-                source,
-            }),
+            Err(source @ AgentError::Failed(_)) => {
+                Err(LabError::Load { load: cell.load.name.clone(), source })
+            }
             result => Ok(Some(result?)),
         }
     }
@@ -345,36 +315,28 @@ impl Lab<'_> {
     }
 }
 
-/// The same job for so many generators, each with the numbers of its threads among those of all.
+/// Copies a job for each generator, with the number of threads of the generators before and behind it.
 fn deal(job: &LoadJob, generators: u32) -> Vec<LoadJob> {
     let each = job.threads.len() as u32;
-    let of_one = |number| LoadJob {
-        others: Others {
-            before: number * each,
-            behind: (generators - 1 - number) * each,
-        },
-        ..job.clone()
-    };
-    (0..generators).map(of_one).collect()
+    (0..generators)
+        .map(|number| LoadJob {
+            others: Others { before: number * each, behind: (generators - 1 - number) * each },
+            ..job.clone()
+        })
+        .collect()
 }
 
-/// Whether more is kept of a cell than its trials.
+/// Returns true if more than the trials of a cell is recorded.
 fn is_kept(cell: &Cell) -> bool {
     cell.phase != Phase::Pilot
 }
 
-/// A broken arm is an outcome, as is that the user did not want to wait for one; anything else that went wrong is an
-/// error.
+/// Turns an error of a broken arm into an outcome, and likewise the user's wish not to wait for an arm. Any other error
+/// is returned.
 fn broken(error: LabError, blocks: Vec<Block>) -> Result<Outcome, LabError> {
     match error.broken_arm() {
-        None if error.is_interruption() => Ok(Outcome {
-            blocks,
-            end: CellEnd::Interrupted,
-        }),
-        Some(_) => Ok(Outcome {
-            blocks,
-            end: CellEnd::Broken(Box::new(error)),
-        }),
+        None if error.is_interruption() => Ok(Outcome { blocks, end: CellEnd::Interrupted }),
+        Some(_) => Ok(Outcome { blocks, end: CellEnd::Broken(Box::new(error)) }),
         None => Err(error),
     }
 }

@@ -1,10 +1,10 @@
-//! Arms that cannot be had here: they are left out with the reason, and the rest runs.
+//! Arms that cannot run on these hosts: they are left out with the reason, and the others run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_agent::message::{Missing, Wanted};
 use weir_model::record::Remark;
-use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyRole, Study};
+use weir_model::study::{Arm, ArmRole, ProxyRole, Study};
 use weir_parameters::{Catalog, Hop};
 
 use crate::LabError;
@@ -12,11 +12,11 @@ use crate::asked::{about_answers, about_vanished, copies, no_copies};
 use crate::hosts::Hosts;
 use crate::options::Role;
 
-/// The study without the arms that the proxies' host has no program, launcher or kernel for, and what
-/// was left out.
+/// Leaves out the arms for which the proxies' host has no program, launcher or kernel. Returns the study without them,
+/// and a remark for each.
 ///
 /// # Errors
-/// The baseline cannot be had, or nothing is left to compare.
+/// The baseline cannot run, or nothing is left to compare.
 pub(crate) fn by_host(
     study: &Study,
     hosts: &Hosts,
@@ -48,10 +48,10 @@ pub(crate) fn by_host(
     Ok((study, remarks))
 }
 
-/// The study without the arms that cannot be had, each for its reason, and a remark for each.
+/// Leaves out the arms in `refused`, each with its reason. Returns the study without them, and a remark for each.
 ///
 /// # Errors
-/// As for [`by_host`].
+/// Same as [`by_host`].
 pub(crate) fn without(
     study: &Study,
     mut refused: BTreeMap<String, String>,
@@ -60,18 +60,19 @@ pub(crate) fn without(
     if let Some((arm, why)) = baseline.and_then(|arm| refused.remove_entry(&arm.name)) {
         return Err(LabError::Baseline { arm, why });
     }
-    let told = |(arm, why)| (arm, format!("is left out: {why}"));
-    let (left, remarks) = leave_out(study, &refused.into_iter().map(told).collect());
-    match compares_nothing(study, &left) {
-        true => {
-            let why: Vec<String> = remarks.iter().map(ToString::to_string).collect();
-            Err(LabError::NothingLeft(why.join("; ")))
-        }
-        false => Ok((left, remarks)),
+    let (left, remarks) = leave_out(
+        study,
+        &refused.into_iter().map(|(arm, why)| (arm, format!("is left out: {why}"))).collect(),
+    );
+    if compares_nothing(study, &left) {
+        let why: Vec<String> = remarks.iter().map(ToString::to_string).collect();
+        Err(LabError::NothingLeft(why.join("; ")))
+    } else {
+        Ok((left, remarks))
     }
 }
 
-/// An error with what to do about it, for a remark.
+/// Formats an error and its remedy in one line, for a remark.
 fn in_a_line(error: &LabError) -> String {
     match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
@@ -79,13 +80,14 @@ fn in_a_line(error: &LabError) -> String {
     }
 }
 
-/// Whether some arm's bytes from and to clients do.
+/// Returns true if bytes between clients and some arm bypass TCP.
 pub(crate) fn is_bypassed_inbound(study: &Study, catalog: &Catalog) -> bool {
     let mut hops = study.arms.iter().map(|arm| catalog.bypassed(&arm.settings));
     hops.any(|hops| hops.contains(&Hop::Inbound))
 }
 
-/// Why an arm that is to go past TCP towards its origin server alone cannot, whatever the host.
+/// Returns the reason why an arm that bypasses TCP only towards its origin server cannot do so on any host; `None` if
+/// it can.
 fn has_no_such_hop(arm: &Arm, catalog: &Catalog, study: &Study) -> Option<String> {
     let serves_files = matches!(study.proxy_of(arm).role, ProxyRole::StaticFiles { .. });
     let outbound_alone = BTreeSet::from([Hop::Outbound]);
@@ -98,19 +100,12 @@ fn has_no_such_hop(arm: &Arm, catalog: &Catalog, study: &Study) -> Option<String
 
 fn missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, LabError> {
     let arms = study.arms.iter();
-    let used: Vec<&str> = arms
-        .clone()
-        .filter_map(|arm| catalog.started_through(&arm.settings))
-        .collect();
-    let is_used = |(name, _): &(&String, &LauncherSpec)| used.contains(&name.as_str());
-    let launchers = study.launchers.iter().filter(is_used);
+    let used: Vec<&str> =
+        arms.clone().filter_map(|arm| catalog.started_through(&arm.settings)).collect();
+    let launchers = study.launchers.iter().filter(|(name, _)| used.contains(&name.as_str()));
     let wanted = Wanted {
-        launchers: launchers
-            .map(|(name, spec)| (name.clone(), spec.clone()))
-            .collect(),
-        sockmap: arms
-            .clone()
-            .any(|arm| !catalog.bypassed(&arm.settings).is_empty()),
+        launchers: launchers.map(|(name, spec)| (name.clone(), spec.clone())).collect(),
+        sockmap: arms.clone().any(|arm| !catalog.bypassed(&arm.settings).is_empty()),
         copies: copies(study),
     };
     if wanted == Wanted::default() {
@@ -128,8 +123,8 @@ fn missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, L
     Ok(missing)
 }
 
-/// The study without some arms, and a remark for each. Those that were compared with one of them are
-/// compared with the baseline.
+/// Removes arms from a study, and returns a remark for each. Arms that were compared with one of them are compared with
+/// the baseline.
 pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (Study, Vec<Remark>) {
     let mut left = study.clone();
     let mut remarks = Vec::new();
@@ -151,12 +146,10 @@ pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (S
     (left, remarks)
 }
 
-/// Whether a study that compares something has nothing left to compare.
+/// Returns true if a study that compares arms has nothing left to compare.
 pub(crate) fn compares_nothing(study: &Study, left: &Study) -> bool {
-    let changes = |study: &Study| {
-        let is_change = |arm: &&Arm| arm.role == ArmRole::Change;
-        study.arms.iter().filter(is_change).count()
-    };
+    let changes =
+        |study: &Study| study.arms.iter().filter(|arm| arm.role == ArmRole::Change).count();
     changes(left) == 0 && changes(study) > 0
 }
 
@@ -168,8 +161,7 @@ mod tests {
     use weir_model::fixture::{arm, study};
 
     fn refused(arms: &[&str]) -> BTreeMap<String, String> {
-        let why = |arm: &&str| ((*arm).to_owned(), "`onload` is not installed".to_owned());
-        arms.iter().map(why).collect()
+        arms.iter().map(|arm| ((*arm).to_owned(), "`onload` is not installed".to_owned())).collect()
     }
 
     fn three() -> Study {

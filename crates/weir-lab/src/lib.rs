@@ -1,23 +1,23 @@
 //! Trials in order: arms side by side, slices, blocks, records.
 //!
-//! The lab is the only place that knows both the load and the system under test. Whoever asks for figures
-//! ([`Proposer`]) proposes [`Cell`]s one after the other, sees what comes of each, and decides; the [`session`] is
-//! the loop between the two, and [`lab`] measures:
+//! The lab is the only crate that knows both the load and the system under test. A [`Proposer`] proposes [`Cell`]s one
+//! after the other, gets the outcome of each, and decides on the next; the [`session`] is the loop between the two, and
+//! [`lab`] measures:
 //!
-//! 1. [`preflight`]: what can be known to fail is found out before anything is started;
-//! 2. [`host`]: how a host is reached; [`hosts`]: which of them has which role; [`network`]: what connects them;
+//! 1. [`preflight`]: foreseeable failures are detected before anything is started;
+//! 2. [`host`]: connection to a host; [`hosts`]: roles of the hosts; [`network`]: network between them;
 //! 3. [`arms`]: an arm's proxy is started when a cell needs it, in a network namespace of its own or on its own
-//!    port, with its own origin listener, and has to answer one request rightly;
-//! 4. a continuous [`trial`] switches the load between the arms of a cell by a [`timeline`] and puts what all hosts
-//!    tell together to blocks ([`assembly`]);
-//! 5. each block becomes one `TrialRecord` for each arm, appended the moment it is whole, and the trial itself a
+//!    port, with its own origin listener, and has to answer one request correctly;
+//! 4. a continuous [`trial`] switches the load between the arms of a cell by a [`timeline`], and assembles blocks
+//!    from the data of all hosts ([`assembly`]);
+//! 5. each block becomes one `TrialRecord` for each arm, appended as soon as it is complete, and the trial itself a
 //!    `PartRecord` ([`record`]) when it has ended.
 //!
-//! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load; [`budget`] says which loads share a
-//! trial, and how long all of it takes; [`alone`] goes on after the plan. Where a controller of a cluster configures the one
-//! proxy that all arms have ([`controlled`]), they have it one after the other ([`turns`]). What a run knows of its past,
-//! this session's or an earlier one's, is its [`History`]. Everything that happens on the way is told as an
-//! [`Event`]; nothing is printed here.
+//! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load; [`budget`] decides which loads
+//! share a trial, and estimates the length of the run; [`alone`] goes on after the plan. If a controller of a cluster
+//! configures the one proxy of all arms ([`controlled`]), they have it one after the other ([`turns`]). The
+//! measurements of a run so far, in this session or earlier ones, are its [`History`]. Everything that happens is
+//! reported as an [`Event`]; nothing is printed here.
 
 mod alone;
 mod arms;

@@ -1,4 +1,4 @@
-//! What connects generator, proxies and origin server, and what cannot be varied without namespaces.
+//! Network between generator, proxies and origin server, and settings that cannot be varied without namespaces.
 
 use weir_model::record::{NetworkUsed, Protection, Remark};
 use weir_model::study::{Arm, NetworkKind, Study};
@@ -9,13 +9,13 @@ use crate::hosts::Hosts;
 use crate::left_out::{compares_nothing, leave_out};
 use crate::turns;
 
-/// Why a study of which a proxy runs already has no network namespaces.
+/// Reason why a study with a proxy that already runs has no network namespaces.
 const OUTSIDER: &str = "weir cannot put a proxy that it does not start into a network namespace";
 
-/// How this run is connected, the study as it can be run so, and what the reader must know of it.
+/// Decides on the network of a run. Returns it, the study as it can run with it, and remarks for the reader.
 ///
 /// # Errors
-/// The study asks for network namespaces and there can be none, or nothing is left to compare.
+/// The study asks for network namespaces and none are available, or nothing is left to compare.
 pub(crate) fn decide(
     study: &Study,
     hosts: &Hosts,
@@ -24,7 +24,8 @@ pub(crate) fn decide(
     decided(study, hosts.no_networks(), hosts.together(), catalog)
 }
 
-/// The same, by what is known of the hosts: why there can be no namespaces, and whether they are one.
+/// Decides on the network of a run from properties of the hosts: `no_networks`, the reason why there can be no
+/// namespaces, and `together`, true if all roles are on one host.
 fn decided(
     study: &Study,
     no_networks: Option<String>,
@@ -41,10 +42,7 @@ fn decided(
         (NetworkKind::Namespaces, Some(why)) => return Err(LabError::NoNetworks(why)),
         (NetworkKind::Auto, Some(why)) => why,
     };
-    let used = match together {
-        true => NetworkUsed::Loopback,
-        false => NetworkUsed::Hosts,
-    };
+    let used = if together { NetworkUsed::Loopback } else { NetworkUsed::Hosts };
     if study.controlled().is_some() {
         // A controller sets its pods' kernel settings.
         return Ok((used, study.clone(), turns::remarks(study)));
@@ -60,21 +58,20 @@ fn decided(
     Ok((used, study, remarks))
 }
 
-/// What keeps copies of users' configurations from servers and files that are not the run's own; `None`: no
-/// arm runs one.
+/// Returns the protection that keeps copies of users' configurations from servers and files outside the run; `None` if
+/// no arm runs one.
 pub(crate) fn protection(study: &Study, used: NetworkUsed) -> Option<Protection> {
-    let runs_copy = |arm: &Arm| study.proxy_of(arm).configuration.is_some();
     study
         .arms
         .iter()
-        .any(runs_copy)
+        .any(|arm| study.proxy_of(arm).configuration.is_some())
         .then(|| Protection::of(used))
 }
 
-/// A run goes on as it was begun.
+/// Checks that a resumed run has the same network as before.
 ///
 /// # Errors
-/// It had network namespaces, and there can be none any more; or the other way round with hosts.
+/// The run had network namespaces, which are no longer available; or it had several hosts and now has one.
 pub(crate) fn same_as(then: NetworkUsed, hosts: &Hosts) -> Result<(), LabError> {
     let refuse = |why: String| Err(LabError::Resume(why));
     match (then, hosts.no_networks()) {
@@ -88,7 +85,7 @@ pub(crate) fn same_as(then: NetworkUsed, hosts: &Hosts) -> Result<(), LabError> 
     }
 }
 
-/// The study without the arms that take kernel settings of their own, and what was left out.
+/// Leaves out the arms that set kernel settings of their own. Returns the study without them, and remarks.
 fn without_kernel(
     study: &Study,
     why: &str,
@@ -107,17 +104,14 @@ fn without_kernel(
         )));
     }
     // What others have started has the kernel settings that they gave it.
-    let is_started = |arm: &&Arm| study.proxy_of(arm).is_started();
-    let refused = study.arms.iter().filter(is_started).filter_map(|arm| {
-        let own = kernel(arm);
-        let names: Vec<String> = own.keys().cloned().collect();
-        let why = format!(
-            "sets {}, which needs its own network namespace",
-            names.join(", ")
-        );
-        // An arm with a proxy of its own has none of the study's settings.
-        (!own.is_empty() && own != baseline).then(|| (arm.name.clone(), why))
-    });
+    let refused =
+        study.arms.iter().filter(|arm| study.proxy_of(arm).is_started()).filter_map(|arm| {
+            let own = kernel(arm);
+            let names: Vec<String> = own.keys().cloned().collect();
+            let why = format!("sets {}, which needs its own network namespace", names.join(", "));
+            // An arm with a proxy of its own has none of the study's settings.
+            (!own.is_empty() && own != baseline).then(|| (arm.name.clone(), why))
+        });
     let (mut left, left_out) = leave_out(study, &refused.collect());
     remarks.extend(left_out);
     // Which rows those are depends on the proxy only in so far as all have them.
@@ -127,9 +121,10 @@ fn without_kernel(
     for arm in &mut left.arms {
         arm.settings.retain(|id, _| !is_of_namespace(id));
     }
-    match compares_nothing(study, &left) {
-        true => Err(LabError::NoNetworks(why.to_owned())),
-        false => Ok((left, remarks)),
+    if compares_nothing(study, &left) {
+        Err(LabError::NoNetworks(why.to_owned()))
+    } else {
+        Ok((left, remarks))
     }
 }
 
@@ -142,32 +137,20 @@ mod tests {
 
     const QUEUE: &[(&str, &str)] = &[("net.core.somaxconn", "77")];
 
-    /// An arm with a proxy of its own.
+    /// Makes an arm with a proxy of its own.
     fn arm_of(name: &str, kind: ProxyKind, settings: &[(&str, &str)]) -> Arm {
-        let proxy = ProxySpec {
-            kind,
-            ..study(Vec::new()).proxy
-        };
-        Arm {
-            proxy: Some(Box::new(proxy)),
-            ..arm(name, ArmRole::Change, settings)
-        }
+        let proxy = ProxySpec { kind, ..study(Vec::new()).proxy };
+        Arm { proxy: Some(Box::new(proxy)), ..arm(name, ArmRole::Change, settings) }
     }
 
-    /// A study of these arms, the first of which is the baseline.
+    /// Makes a study of these arms, with the first as the baseline.
     fn study_in(kind: NetworkKind, mut arms: Vec<Arm>) -> Study {
         arms[0].role = ArmRole::Baseline;
-        let network = NetworkSpec {
-            kind,
-            ..NetworkSpec::default()
-        };
-        Study {
-            network,
-            ..study(arms)
-        }
+        let network = NetworkSpec { kind, ..NetworkSpec::default() };
+        Study { network, ..study(arms) }
     }
 
-    /// On one host that may have namespaces.
+    /// Decides for one host that may have namespaces.
     fn here(study: &Study) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
         decided(study, None, true, &Catalog::builtin())
     }
@@ -189,10 +172,7 @@ mod tests {
         let remarks: Vec<String> = remarks.into_iter().map(|remark| remark.text).collect();
         let remarks = remarks.join("\n");
         let said = "arm `queue` sets net.core.somaxconn, which needs its own network namespace";
-        assert!(
-            remarks.contains(said) && remarks.contains(OUTSIDER),
-            "{remarks}"
-        );
+        assert!(remarks.contains(said) && remarks.contains(OUTSIDER), "{remarks}");
     }
 
     #[test]
@@ -205,10 +185,7 @@ mod tests {
         let (_, left, remarks) = here(&study_in(NetworkKind::Auto, arms)).unwrap();
         assert_eq!(names(&left), ["baseline", "same", "outside"]);
         assert!(left.arms.iter().all(|arm| arm.settings.is_empty()));
-        assert!(
-            remarks[0].text.starts_with("not set in any arm"),
-            "{remarks:?}"
-        );
+        assert!(remarks[0].text.starts_with("not set in any arm"), "{remarks:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Samples of hosts while something else than the lab sends the load: `weir load --observe`.
+//! Samples of hosts while something other than the lab sends the load: `weir load --observe`.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,22 +20,22 @@ use crate::{Generators, LabError};
 /// How long hosts may take to end their sampling: a reading that goes on and the last one, of at most five seconds
 /// together. The figures of the load wait for that.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Readings at most, of each host.
+/// Maximum number of readings of each host.
 const MOST: usize = 10 * 24 * 3600;
 
-/// Hosts that are sampled: those that send the load, and that of a proxy which weir did not start; or its pods.
+/// Sampling of hosts: those that send the load, and the host of a proxy that weir did not start, or the proxy's pods.
 pub struct Observation<'g> {
     hosts: Held<'g>,
     told: Receiver<Told>,
-    /// Of each host its request and how far its clock is ahead of this one's, nanoseconds.
+    /// For each host, the number of its sampling request, and how far its clock is ahead of this one's, nanoseconds.
     going: Vec<(u64, i64)>,
-    /// Behind the hosts.
+    /// Sampled pods; their indexes in messages follow those of the hosts.
     pods: Vec<PodSampler>,
-    /// Those pods, in words.
+    /// Description of the pods.
     named: Option<String>,
 }
 
-/// Whose hosts they are.
+/// Hosts, either opened for the observation or borrowed from generators.
 enum Held<'g> {
     Own(Box<Hosts>),
     Of(&'g Generators),
@@ -51,8 +51,8 @@ impl Held<'_> {
 }
 
 impl<'g> Observation<'g> {
-    /// Begins it: the generator here, or those on other hosts; and the proxy's pods where `options` say which they are, else
-    /// the proxy that listens at `address` where they say that proxies are.
+    /// Begins to sample the generators, here or on other hosts. The proxy is sampled in its pods if `options` name
+    /// them, otherwise on the proxies' hosts, as the process that listens at `address`.
     ///
     /// # Errors
     /// A host cannot be reached.
@@ -84,16 +84,10 @@ impl<'g> Observation<'g> {
         }
         let named = pods.as_ref().map(|pods| pods.of.to_string());
         let pods = pod_samples::begin(pods.as_slice(), interval, going.len(), &send);
-        Ok(Observation {
-            hosts: held,
-            told,
-            going,
-            pods,
-            named,
-        })
+        Ok(Observation { hosts: held, told, going, pods, named })
     }
 
-    /// The proxy's pods, in words, where those are sampled.
+    /// Returns the description of the proxy's pods; `None` if no pods are sampled.
     pub fn pods(&self) -> Option<String> {
         self.named.clone()
     }
@@ -106,8 +100,10 @@ impl<'g> Observation<'g> {
             host.stop(*id);
         }
         self.pods.iter().for_each(PodSampler::stop);
-        let names = hosts.each().map(|(host, _)| host.called().to_owned());
-        let names = names.chain(self.pods.iter().map(|pod| pod.called.clone()));
+        let names = hosts
+            .each()
+            .map(|(host, _)| host.called().to_owned())
+            .chain(self.pods.iter().map(|pod| pod.called.clone()));
         let names: Vec<String> = names.collect();
         let mut samples = Samples::default();
         let mut going_on: BTreeSet<usize> = (0..names.len()).collect();
@@ -123,10 +119,7 @@ impl<'g> Observation<'g> {
                     // The time of pods is this host's.
                     let ahead_ns = self.going.get(place).map_or(0, |(_, ahead_ns)| *ahead_ns);
                     row.at_ns = row.at_ns.saturating_add_signed(ahead_ns.saturating_neg());
-                    Sample {
-                        host: host.clone(),
-                        row,
-                    }
+                    Sample { host: host.clone(), row }
                 })),
                 Part::End(end) => {
                     going_on.remove(&place);
@@ -153,13 +146,10 @@ impl<'g> Observation<'g> {
     }
 }
 
-/// What a host that fails leaves: nothing of it can be read.
+/// Makes the result of a host whose sampling failed: no table can be read.
 pub(crate) fn not_sampled(error: AgentError) -> SampleEnd {
     SampleEnd {
-        missing: vec![MissingCounter {
-            why: error.to_string(),
-            ..MissingCounter::default()
-        }],
+        missing: vec![MissingCounter { why: error.to_string(), ..MissingCounter::default() }],
         ..SampleEnd::default()
     }
 }

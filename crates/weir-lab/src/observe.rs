@@ -1,12 +1,12 @@
-//! The stretches at the end of `weir run`: each arm has the load alone for some seconds, so that samples tell what limits
-//! it.
+//! Stretches at the end of `weir run`: each arm has the load alone for some seconds, so that samples show its limiter.
 //!
-//! Side by side a slice is shorter than the time from one sample to the next, and the CPUs of a host are everybody's. Nothing
-//! is renewed before a stretch: what has built up during the plan is what limits it. Before it the same arm is asked for a part of
-//! that rate, because much of what limits shows by what grows from there: what builds up under the high load (connections in
-//! TIME_WAIT) would still be there at a low one after it.
+//! Side by side, a slice is shorter than the interval of samples, and all arms use the CPUs of a host. Nothing is
+//! renewed before a stretch, since the state that has built up during the plan is the limiter. Before the stretch, the
+//! same arm gets a part of that rate, because many limiters show in the quantities that grow from there. State that
+//! builds up under the high load (connections in TIME_WAIT) would still be there if the low load came afterwards.
 //!
-//! Arms that a controller has in turn are looked at in their blocks, and have such stretches only where those are too short.
+//! Arms that a controller runs in turn are sampled in their blocks, and have such stretches only if the blocks are too
+//! short.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,35 +22,31 @@ use crate::history::History;
 use crate::proposer::{Proposer, Step};
 use crate::{Event, LabError};
 
-/// Stretches take at most this share of what the plan takes.
+/// Maximum time of all stretches, as a share of the plan's time.
 const SHARE: f64 = 0.3;
-/// Two samples a second apart lie within the shortest one; a longer one than this tells nothing more.
+/// Length of the shortest stretch, in which two samples a second apart lie. One longer than [`LONGEST`] shows nothing
+/// more.
 const SHORTEST: Duration = Duration::from_millis(2500);
 const LONGEST: Duration = Duration::from_secs(5);
-/// How long the load stays with the arm in one block.
+/// Length of a slice in a stretch.
 const SLICE: Duration = Duration::from_millis(500);
-/// The low load, as a share of what the arm has completed.
+/// Rate of the low load, as a share of the rate that the arm has completed.
 const LOW: f64 = 0.4;
-/// What a stretch takes beside its slices.
+/// Time that a stretch takes beside its slices.
 const BESIDE: Duration = Duration::from_millis(300);
 
-/// Whoever proposes what is measured, and the stretches after it.
+/// Proposer that adds stretches after those of another proposer.
 pub(crate) struct Observe {
     inner: Box<dyn Proposer>,
     study: Study,
     session: u32,
-    /// What is left of the stretches, once `inner` is done.
+    /// Remaining stretches; `None` until `inner` is done.
     steps: Option<VecDeque<Step>>,
 }
 
 impl Observe {
     pub(crate) fn new(header: &RunHeader, session: u32, inner: Box<dyn Proposer>) -> Observe {
-        Observe {
-            inner,
-            study: header.study.clone(),
-            session,
-            steps: None,
-        }
+        Observe { inner, study: header.study.clone(), session, steps: None }
     }
 
     fn stretches(&self, history: &History) -> VecDeque<Step> {
@@ -68,8 +64,7 @@ impl Observe {
             let own = pilot.and_then(|pilot| pilot.rate).or(load.rate());
             let mut first_block = history.next_block(&load.name);
             // What begins anew in every slice takes the study's.
-            let slice = self.study.blocks.slice.filter(|_| budget::repeats(load));
-            let slice = slice.unwrap_or(SLICE);
+            let slice = self.study.blocks.slice.filter(|_| budget::repeats(load)).unwrap_or(SLICE);
             for (arm, spec) in observed(&self.study) {
                 if history.is_observed(&load.name, &spec.name, own) {
                     continue;
@@ -81,15 +76,12 @@ impl Observe {
                         | ArrivalsSpec::ShareOfSlowest(_)
                 );
                 let completed = history.completed(&load.name, &spec.name);
-                let low = completed.filter(|_| is_even && !budget::repeats(load));
-                let low = low.map(|rate| LOW * rate);
-                let each = [
-                    (planned.low.filter(|_| low.is_some()), low),
-                    (Some(planned.most), own),
-                ];
-                let each = each
-                    .into_iter()
-                    .filter_map(|(length, rate)| Some((length?, rate)));
+                let low =
+                    completed.filter(|_| is_even && !budget::repeats(load)).map(|rate| LOW * rate);
+                let each =
+                    [(planned.low.filter(|_| low.is_some()), low), (Some(planned.most), own)]
+                        .into_iter()
+                        .filter_map(|(length, rate)| Some((length?, rate)));
                 for (length, rate) in each {
                     // An arm has two slices in each block.
                     let blocks = (length.as_secs_f64() / (2.0 * slice.as_secs_f64())).ceil() as u32;
@@ -121,28 +113,27 @@ impl Observe {
     }
 }
 
-/// The stretches, each with word of its begin before it. Arms that have a proxy in turn leave before the next one.
+/// Converts stretches to steps, with an event before each. If arms have a proxy in turn, each arm ends before the next
+/// begins.
 fn told(stretches: Vec<(String, Cell)>, is_in_turn: bool) -> VecDeque<Step> {
     let of = stretches.len() as u32;
     let mut last = None;
-    let each = (1..).zip(stretches).flat_map(|(stretch, (arm, cell))| {
-        let before = last.replace(arm.clone());
-        let leaves = is_in_turn && before.as_ref() != Some(&arm);
-        let begun = Event::StretchBegun {
-            arm,
-            load: cell.load.name.clone(),
-            stretch,
-            of,
-            length: cell.slice * 2 * cell.blocks + BESIDE,
-        };
-        let leave = leaves.then(|| Step::Arms(Vec::new()));
-        [
-            Some(Step::Tell(begun)),
-            leave,
-            Some(Step::Measure(Box::new(cell))),
-        ]
-    });
-    let each = each.flatten();
+    let each = (1..)
+        .zip(stretches)
+        .flat_map(|(stretch, (arm, cell))| {
+            let before = last.replace(arm.clone());
+            let leaves = is_in_turn && before.as_ref() != Some(&arm);
+            let begun = Event::StretchBegun {
+                arm,
+                load: cell.load.name.clone(),
+                stretch,
+                of,
+                length: cell.slice * 2 * cell.blocks + BESIDE,
+            };
+            let leave = leaves.then(|| Step::Arms(Vec::new()));
+            [Some(Step::Tell(begun)), leave, Some(Step::Measure(Box::new(cell)))]
+        })
+        .flatten();
     each.collect()
 }
 
@@ -176,7 +167,7 @@ impl Proposer for Observe {
     }
 }
 
-/// Which loads have stretches, and how long they are.
+/// Loads that have stretches, and the lengths of these.
 struct Planned<'s> {
     loads: Vec<&'s LoadSpec>,
     most: Duration,
@@ -185,7 +176,7 @@ struct Planned<'s> {
 }
 
 impl<'s> Planned<'s> {
-    /// `None`: the study is too short.
+    /// Plans the stretches of a study; `None` if it needs none or is too short.
     fn of(study: &'s Study) -> Option<Planned<'s>> {
         if !study.capacity.is_empty() || is_seen_in_turn(study) {
             return None;
@@ -200,58 +191,50 @@ impl<'s> Planned<'s> {
         }
         let each = time / (arms * loads.len() as u32);
         let rest = each.saturating_sub(BESIDE * 2);
-        let (most, low) = match rest >= SHORTEST * 2 {
-            true => ((rest / 2).min(LONGEST), Some(SHORTEST)),
-            false => (each.saturating_sub(BESIDE).clamp(SHORTEST, LONGEST), None),
+        let (most, low) = if rest >= SHORTEST * 2 {
+            ((rest / 2).min(LONGEST), Some(SHORTEST))
+        } else {
+            (each.saturating_sub(BESIDE).clamp(SHORTEST, LONGEST), None)
         };
-        Some(Planned {
-            loads,
-            most,
-            low,
-            is_in_turn: study.is_in_turn(),
-        })
+        Some(Planned { loads, most, low, is_in_turn: study.is_in_turn() })
     }
 
     fn length(&self, arms: u32) -> Duration {
         let low = self.low.map_or(Duration::ZERO, |low| low + BESIDE);
-        let switch = match self.is_in_turn {
-            true => budget::SWITCH,
-            false => Duration::ZERO,
-        };
+        let switch = if self.is_in_turn { budget::SWITCH } else { Duration::ZERO };
         ((self.most + BESIDE + low) * self.loads.len() as u32 + switch) * arms
     }
 }
 
-/// Whether arms that have a proxy in turn need no stretches: their blocks are as long, or nothing can be sampled of it.
+/// Returns true if arms that have a proxy in turn need no stretches: their blocks are as long, or nothing of the proxy
+/// can be sampled.
 fn is_seen_in_turn(study: &Study) -> bool {
     let block = budget::slice_in_turn(study, &study.loads) * 2;
     study.is_in_turn() && (block >= SHORTEST || workloads_of(study).is_empty())
 }
 
-/// All arms but the one that repeats the baseline.
+/// Returns all arms except the one that repeats the baseline.
 fn observed(study: &Study) -> impl Iterator<Item = (ArmId, &Arm)> {
-    let arms = study.arms.iter().enumerate();
-    arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline)
+    study.arms.iter().enumerate().filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline)
 }
 
-/// Loads that are no cells of a matrix, and of each matrix the one that asks for most.
+/// Returns the loads that belong to no matrix, and of each matrix the load with the highest rate.
 fn telling(study: &Study) -> Vec<&LoadSpec> {
     let matrix = |load: &LoadSpec| load.cell.as_ref().map(|cell| cell.matrix.clone());
     let asks = |load: &LoadSpec| (load.rate().unwrap_or(f64::INFINITY), load.asking());
-    let is_most = |load: &&LoadSpec| {
-        let mut others = study
-            .loads
-            .iter()
-            .filter(|other| matrix(other) == matrix(load));
-        matrix(load).is_none()
-            || others.all(|other| other.name == load.name || asks(other) < asks(load))
-    };
-    study.loads.iter().filter(is_most).collect()
+    study
+        .loads
+        .iter()
+        .filter(|load| {
+            let mut others = study.loads.iter().filter(|other| matrix(other) == matrix(load));
+            matrix(load).is_none()
+                || others.all(|other| other.name == load.name || asks(other) < asks(load))
+        })
+        .collect()
 }
 
-/// How long the stretches of a run take, about; nothing where it is too short for any, or has none.
+/// Estimates the length of a run's stretches; zero if the run is too short for any, or has none.
 pub fn length_of_stretches(study: &Study) -> Duration {
-    Planned::of(study).map_or(Duration::ZERO, |planned| {
-        planned.length(observed(study).count() as u32)
-    })
+    Planned::of(study)
+        .map_or(Duration::ZERO, |planned| planned.length(observed(study).count() as u32))
 }

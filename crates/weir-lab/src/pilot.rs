@@ -1,11 +1,11 @@
-//! The choice of the slice, and what every arm goes through before it is measured.
+//! Choice of the slice length by a pilot, in which every arm has the load before it is measured.
 //!
-//! Short slices put the two sides of a comparison close together, so that the machine's bursts of noise hit
-//! both or fall out as outliers, and longer ones are no quieter: on shared machines the spread of the log
-//! ratios hardly falls with their length. What speaks against a short one is its arm's residue: what is still
-//! on its way when the load moves on takes CPU time from the next arm for about twice as long as it takes by
-//! itself. So all arms, and not only some, get a few slices each under the load, and the slice is the
-//! shortest whose first part, which is not measured, outlasts twice the residue of the slowest.
+//! Short slices put the two sides of a comparison close together, so that the machine's bursts of noise hit both or
+//! become outliers. Longer slices are no quieter: on shared machines, the spread of the log ratios hardly falls with
+//! their length. The limit for short slices is the arm's residue: requests that are still in flight when the load moves
+//! on take CPU time from the next arm, for about twice as long as they would by themselves. Therefore all arms get a
+//! few slices each under the load. The chosen slice is the shortest whose unmeasured first part outlasts twice the
+//! residue of the slowest arm.
 
 use std::time::Duration;
 
@@ -15,33 +15,34 @@ use weir_model::study::{LoadSpec, Metric, Study};
 
 use crate::cell::Block;
 
-/// The slice that a pilot has, which is also that of a study that discards nothing.
+/// Slice length of a pilot, and of a study that discards nothing.
 pub(crate) const OF_PILOT: Duration = Duration::from_millis(100);
 
-/// Lengths of slices, milliseconds. Between 50 and 100 they are close to each other: a saturated proxy with some dozens
-/// of connections has a residue of about 4 ms, and 50 ms allow 5.
+/// Possible lengths of slices, milliseconds. Between 50 and 100 they are close to each other: a saturated proxy with
+/// some dozens of connections has a residue of about 4 ms, and 50 ms allow 5.
 const LENGTHS_MS: [u64; 9] = [50, 60, 75, 100, 200, 500, 1000, 2000, 4000];
 
-/// Share of the loads that it is for that a pilot may take; it has a block in any case.
+/// Maximum time of a pilot, as a share of its loads' time; it has a block in any case.
 const SHARE: f64 = 0.05;
-/// Blocks of a pilot at most: every arm has two slices in each.
+/// Maximum number of blocks of a pilot: every arm has two slices in each.
 const MOST_BLOCKS: u32 = 4;
 
-/// Unmeasured time that a residue takes, in residues.
+/// Unmeasured time for a residue, as a multiple of it.
 const OUTLASTS: u32 = 2;
 
-/// Blocks of the pilot for a load.
+/// Returns the number of blocks of the pilot for a load.
 pub(crate) fn blocks(study: &Study, load: &LoadSpec) -> u32 {
     let block = OF_PILOT * 2 * study.arms.len() as u32;
     let fit = load.duration.mul_f64(SHARE).as_secs_f64() / block.as_secs_f64();
     (fit as u32).clamp(1, MOST_BLOCKS)
 }
 
-/// How long what an arm has in flight stays behind, for each arm of some blocks: the mean of the service time, which
-/// in a closed loop is the response time. By Little's law (Little 1961) the requests in flight of an arm that has its
-/// CPU to itself are done after that. Where one in ten takes more than twice as long, half of what it takes, so that
-/// it too is over when `OUTLASTS` residues are. The smallest over the blocks, and no higher quantile, because the
-/// machine's hold-ups, which pass, are not to make slices long.
+/// Computes each arm's residue from some blocks: how long its requests in flight take after the load has moved on. It
+/// is the mean of the service time, which in a closed loop is the response time. By Little's law (Little 1961), an arm
+/// that has its CPU to itself finishes the requests in flight within that. If one request in ten takes more than twice
+/// as long, the residue is half the time of that one, so that it too is over after `OUTLASTS` residues. The smallest
+/// value over the blocks counts, and no higher quantile, because passing hold-ups of the machine should not lengthen
+/// slices.
 pub(crate) fn residues(blocks: &[Block]) -> Vec<Residue> {
     let of = |trial: &TrialRecord| {
         let times = match trial.service_time.count {
@@ -55,17 +56,14 @@ pub(crate) fn residues(blocks: &[Block]) -> Vec<Residue> {
         let ns = of(trial);
         match residues.iter_mut().find(|known| known.arm == trial.arm) {
             Some(known) => known.ns = known.ns.min(ns),
-            None => residues.push(Residue {
-                arm: trial.arm.clone(),
-                ns,
-            }),
+            None => residues.push(Residue { arm: trial.arm.clone(), ns }),
         }
     }
     residues
 }
 
-/// The shortest slice, at least `least`, whose unmeasured part, a share of it, outlasts twice the longest residue; else
-/// the longest.
+/// Returns the shortest slice, at least `least`, whose unmeasured part (the share `discard`) outlasts twice the longest
+/// residue; if there is none, the longest slice.
 pub(crate) fn choose(residues: &[Residue], discard: f64, least: Duration) -> Duration {
     let slowest = residues.iter().map(|residue| residue.ns).max().unwrap_or(0);
     let wanted = Duration::from_nanos(slowest) * OUTLASTS;
@@ -73,19 +71,20 @@ pub(crate) fn choose(residues: &[Residue], discard: f64, least: Duration) -> Dur
     let fits = |length: &Duration| *length >= least && length.mul_f64(discard) >= wanted;
     let [.., longest] = LENGTHS_MS;
     // A study that discards nothing has said so.
-    match discard > 0.0 {
-        true => lengths.find(fits).unwrap_or(Duration::from_millis(longest)),
-        false => OF_PILOT,
+    if discard > 0.0 {
+        lengths.find(fits).unwrap_or(Duration::from_millis(longest))
+    } else {
+        OF_PILOT
     }
 }
 
-/// The shortest slice whose blocks have requests enough for their p99 at the lowest `rate` that it is for, and no longer
-/// than the pilot's. The shorter a block is, the fewer of them have a moment in which the machine stood still
-/// (docs/statistics.md has figures). A closed loop, which has no rate, needs none.
+/// Returns the shortest slice whose blocks have enough requests for their p99 at `rate`, the lowest that it is for, and
+/// at most the pilot's slice. The shorter blocks are, the fewer of them contain a moment in which the machine stood
+/// still (docs/statistics.md has figures). Zero for a closed loop, which has no rate.
 pub(crate) fn least_slice(rate: Option<f64>, discard: f64) -> Duration {
     let wanted = samples_wanted(Metric::ResponseP99) as f64;
-    let lengths = LENGTHS_MS.map(Duration::from_millis).into_iter();
-    let mut shorter = lengths.filter(|length| *length < OF_PILOT);
+    let mut shorter =
+        LENGTHS_MS.map(Duration::from_millis).into_iter().filter(|length| *length < OF_PILOT);
     match rate {
         None => Duration::ZERO,
         Some(rate) => shorter
@@ -103,18 +102,19 @@ mod tests {
     #[test]
     fn the_slice_outlasts_twice_the_residue_of_the_slowest_arm() {
         let block = |number, times: [(&str, u64, u64); 2]| -> Block {
-            let arms = times.into_iter();
-            arms.map(|(arm, service_ms, response_ms)| {
-                let mut trial = trial("l", arm, number);
-                trial.service_time.mean = service_ms as f64 * 1e6;
-                trial.service_time.p90 = 3 * service_ms / 2 * 1_000_000;
-                trial.service_time.count = service_ms;
-                // One in ten of the slow ones takes four times as long as the mean.
-                trial.response_time.mean = response_ms as f64 * 1e6 / 2.0;
-                trial.response_time.p90 = response_ms * 2_000_000;
-                trial
-            })
-            .collect()
+            times
+                .into_iter()
+                .map(|(arm, service_ms, response_ms)| {
+                    let mut trial = trial("l", arm, number);
+                    trial.service_time.mean = service_ms as f64 * 1e6;
+                    trial.service_time.p90 = 3 * service_ms / 2 * 1_000_000;
+                    trial.service_time.count = service_ms;
+                    // One in ten of the slow ones takes four times as long as the mean.
+                    trial.response_time.mean = response_ms as f64 * 1e6 / 2.0;
+                    trial.response_time.p90 = response_ms * 2_000_000;
+                    trial
+                })
+                .collect()
         };
         for (times, discard, wanted) in [
             ([("a", 1, 50), ("b", 5, 50)], 0.2, 50),

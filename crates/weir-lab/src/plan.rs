@@ -1,5 +1,5 @@
-//! The proposer of `weir run`: all arms under each load of the study, in its order; loads that differ in their rate
-//! alone share a trial. A pilot chooses the slice, then the blocks are spread over a few instances of the proxies.
+//! Proposer of `weir run`: all arms under each load of the study, in its order; loads that differ only in their rate
+//! share a trial. A pilot chooses the slice, then the blocks are spread over a few instances of the proxies.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,35 +23,35 @@ mod early;
 pub(crate) struct Plan {
     study: Study,
     session: u32,
-    /// Loads that are not done with, by the trials that they share; it is the first ones' turn.
+    /// Unfinished loads, grouped by the trials that they share; the first group is measured now.
     groups: VecDeque<Vec<LoadSpec>>,
-    /// What was thought out already and is to be done before anything else.
+    /// Queued steps, which come before anything else.
     steps: VecDeque<Step>,
     stage: Stage,
-    /// Says what a look has found.
+    /// Evaluates the results at a look.
     take_look: TakeLook,
-    /// Whether this session has measured something of the load whose turn it is: then its proxies are to be new.
+    /// True if this session has measured something of the current load; its proxies are then renewed.
     is_begun: bool,
-    /// Whether arms are measured one after the other, and there is no residue of another that a pilot could see.
+    /// True if arms are measured one after the other, so that a pilot could observe no residue of another arm.
     is_in_turn: bool,
-    /// Whether the budget is used up.
+    /// True if the budget is used up.
     is_late: bool,
-    /// How long the run had been at work when a look was taken, and how long looking took: the report looks again.
+    /// Working time of the run when a look was taken, and the time that the look took; the report evaluates once more.
     looked: (Option<Duration>, Duration),
 }
 
-/// Where the plan stands with the first of its groups.
+/// State of the plan for the first of its groups.
 enum Stage {
-    /// At the begin.
+    /// Nothing is proposed yet.
     Fresh,
-    /// A pilot was proposed, and has come to this.
+    /// A pilot was proposed, with these residues as its result.
     Pilot(Vec<Residue>),
-    /// Its cells have been proposed: so many blocks of each load are planned.
+    /// The cells were proposed, with these numbers of blocks planned for each load.
     Measured(Vec<u32>),
 }
 
 impl Plan {
-    /// All loads of a study.
+    /// Creates the plan for all loads of a study.
     pub(crate) fn new(study: &Study, session: u32, take_look: TakeLook) -> Plan {
         Plan {
             study: study.clone(),
@@ -67,14 +67,14 @@ impl Plan {
         }
     }
 
-    /// The same for arms that are measured one after the other: each block is a cell by itself.
+    /// Changes the plan for arms that are measured one after the other: each block is a cell by itself.
     pub(crate) fn in_turn(mut self) -> Plan {
         self.is_in_turn = true;
         self.study.blocks.instances = u32::MAX;
         self
     }
 
-    /// Thinks out the next steps for the loads of a trial.
+    /// Queues the next steps for the loads of a trial.
     fn think(&mut self, loads: &[LoadSpec], history: &History) {
         let load = &loads[0];
         if history.pilots.contains_key(&load.name) {
@@ -97,9 +97,7 @@ impl Plan {
             }
             _ => {
                 self.stage = Stage::Pilot(Vec::new());
-                let begun = Event::PilotBegun {
-                    load: load.name.clone(),
-                };
+                let begun = Event::PilotBegun { load: load.name.clone() };
                 let cell = self.pilot_cell(load, history);
                 self.steps.push_back(Step::Tell(begun));
                 self.steps.push_back(Step::Measure(Box::new(cell)));
@@ -107,22 +105,24 @@ impl Plan {
         }
     }
 
-    /// The same for the loads that an arm has in one turn.
+    /// Queues the next steps for the loads that an arm has in one turn.
     fn think_of_turn(&mut self, history: &History) {
         let groups = self.groups.make_contiguous();
         let together = groups[..budget::in_one_turn(&self.study, groups)].to_vec();
-        let is_new = |loads: &&Vec<LoadSpec>| !history.pilots.contains_key(&loads[0].name);
-        match together.iter().find(is_new) {
+        match together.iter().find(|loads| !history.pilots.contains_key(&loads[0].name)) {
             Some(loads) => {
-                let slice = self.study.blocks.slice;
-                let slice = slice.unwrap_or_else(|| budget::slice_in_turn(&self.study, loads));
+                let slice = self
+                    .study
+                    .blocks
+                    .slice
+                    .unwrap_or_else(|| budget::slice_in_turn(&self.study, loads));
                 self.choose(loads, history, slice, Vec::new());
             }
             None => self.after_pilot(&together, history),
         }
     }
 
-    /// Adds what an arm has in the same turn as these, as far as there is time.
+    /// Adds to `turn` the next cells that an arm has in the same turn, as far as there is time.
     pub(crate) fn fill(&mut self, turn: &mut Vec<Cell>, history: &History) {
         while let Some(Step::Measure(next)) = self.steps.front() {
             let is_new = turn.iter().all(|cell| cell.load.name != next.load.name);
@@ -135,18 +135,14 @@ impl Plan {
         }
     }
 
-    /// The pilot of a load that differs from this one in nothing but its rate.
+    /// Returns the pilot of a load that differs from this one only in its rate.
     fn alike<'h>(&self, load: &LoadSpec, history: &'h History) -> Option<&'h PilotRecord> {
-        let mut others = self
-            .study
-            .loads
-            .iter()
-            .filter(|other| are_alike(other, load));
+        let mut others = self.study.loads.iter().filter(|other| are_alike(other, load));
         others.find_map(|other| history.pilots.get(&other.name))
     }
 
-    /// Writes the choice of the slice down. One that was piloted for is no longer than leaves the loads their
-    /// blocks: they end when they were said to.
+    /// Queues the record of the chosen slice. A slice chosen by a pilot is limited so that the loads keep their blocks,
+    /// because they must end when planned.
     fn choose(
         &mut self,
         loads: &[LoadSpec],
@@ -157,8 +153,10 @@ impl Plan {
         let was_tried = self.study.blocks.slice.is_none() && !self.is_in_turn;
         let longest = loads
             .iter()
-            .map(|load| budget::longest_slice(&self.study, load));
-        let longest = longest.min().filter(|_| was_tried).unwrap_or(wanted);
+            .map(|load| budget::longest_slice(&self.study, load))
+            .min()
+            .filter(|_| was_tried)
+            .unwrap_or(wanted);
         let slice = wanted.min(longest.max(pilot::OF_PILOT));
         for (place, load) in loads.iter().enumerate() {
             let pilot = PilotRecord {
@@ -170,14 +168,13 @@ impl Plan {
             };
             let is_told = was_tried && place == 0;
             let told = is_told.then(|| Step::Tell(Event::PilotEnded(pilot.clone())));
-            self.steps
-                .push_back(Step::Record(Box::new(Record::Pilot(pilot))));
+            self.steps.push_back(Step::Record(Box::new(Record::Pilot(pilot))));
             self.steps.extend(told);
         }
     }
 
-    /// Proposes what earlier sessions have left of loads, of which each group shares its trials; ends them when that is
-    /// measured. Several groups have their trials in turn.
+    /// Proposes the cells that earlier sessions have left of loads, of which each group shares its trials; ends the
+    /// loads when these are measured. Several groups have their trials in turn.
     fn after_pilot(&mut self, together: &[Vec<LoadSpec>], history: &History) {
         let slice = |loads: &[LoadSpec]| budget::slice(&self.study, history, &loads[0]);
         let first = &together[0][0];
@@ -187,17 +184,14 @@ impl Plan {
         let names = || together.iter().flatten().map(|load| load.name.clone());
         if let Stage::Measured(planned) = std::mem::replace(&mut self.stage, Stage::Fresh) {
             let loads = names().collect();
-            self.steps
-                .push_back(Step::Tell(Event::TrialEnded { loads }));
-            let whole = |load: &String, planned| match self.is_late {
-                true => history.whole_blocks(load),
-                false => planned,
+            self.steps.push_back(Step::Tell(Event::TrialEnded { loads }));
+            let whole = |load: &String, planned| {
+                if self.is_late { history.whole_blocks(load) } else { planned }
             };
-            let ends = names().zip(planned).map(|(load, planned)| LoadEndRecord {
-                blocks: whole(&load, planned),
-                load,
-            });
-            let ends = ends.map(|end| Step::Record(Box::new(Record::LoadEnd(end))));
+            let ends = names()
+                .zip(planned)
+                .map(|(load, planned)| LoadEndRecord { blocks: whole(&load, planned), load })
+                .map(|end| Step::Record(Box::new(Record::LoadEnd(end))));
             self.steps.extend(ends);
             self.groups.drain(..together.len());
             return;
@@ -228,11 +222,11 @@ impl Plan {
             looks: Vec::new(),
         }));
         let cells = cells.into_iter();
-        self.steps
-            .extend(cells.map(|cell| Step::Measure(Box::new(cell))));
+        self.steps.extend(cells.map(|cell| Step::Measure(Box::new(cell))));
     }
 
-    /// How many blocks each of the loads that share a trial is to have, and what earlier sessions have left of them.
+    /// Returns the planned number of blocks of each load that shares a trial, and the cells that earlier sessions have
+    /// left.
     fn parts(
         &self,
         loads: &[LoadSpec],
@@ -247,20 +241,23 @@ impl Plan {
             .map(|(load, planned)| planned.saturating_sub(history.whole_blocks(&load.name)))
             .collect();
         let parts = budget::parts_of(&left, self.study.blocks.instances);
-        let cells = parts.into_iter().enumerate().map(|(part, blocks)| Cell {
-            planned: planned.iter().sum(),
-            renew: match part {
-                0 => Renewal::Nothing,
-                _ => Renewal::Instance,
-            },
-            ..self.part(loads, slice, blocks, history)
-        });
-        let cells = cells.collect();
+        let cells = parts
+            .into_iter()
+            .enumerate()
+            .map(|(part, blocks)| Cell {
+                planned: planned.iter().sum(),
+                renew: match part {
+                    0 => Renewal::Nothing,
+                    _ => Renewal::Instance,
+                },
+                ..self.part(loads, slice, blocks, history)
+            })
+            .collect();
         (planned, cells)
     }
 
-    /// What is measured with one instance of each proxy: for each block the place of its load, and how many blocks
-    /// of that load came before in this session.
+    /// Builds the cell that is measured with one instance of each proxy. `blocks` has for each block the index of its
+    /// load, and the number of the load's earlier blocks in this session.
     fn part(
         &self,
         loads: &[LoadSpec],
@@ -269,9 +266,7 @@ impl Plan {
         history: &History,
     ) -> Cell {
         let next = |load: usize| history.next_block(&loads[load].name);
-        blocks
-            .iter_mut()
-            .for_each(|(load, number)| *number += next(*load));
+        blocks.iter_mut().for_each(|(load, number)| *number += next(*load));
         let first_block = blocks.first().map_or(0, |(_, number)| *number);
         // Each session and part has an order of its own, and the same again for the same seed.
         let seed =
@@ -291,20 +286,13 @@ impl Plan {
         }
         let rate = |load: &LoadSpec| self.rate(load, history).unwrap_or_default();
         let shared = Shared {
-            loads: loads
-                .iter()
-                .map(|load| (load.name.clone(), rate(load)))
-                .collect(),
+            loads: loads.iter().map(|load| (load.name.clone(), rate(load))).collect(),
             blocks,
         };
-        Cell {
-            first_block: 0,
-            rates: Rates::Shared(shared),
-            ..one
-        }
+        Cell { first_block: 0, rates: Rates::Shared(shared), ..one }
     }
 
-    /// All arms under a load.
+    /// Makes a cell of all arms under a load.
     fn cell(&self, load: &LoadSpec, slice: Duration, rate: Option<f64>) -> Cell {
         let study = &self.study;
         Cell {
@@ -322,7 +310,7 @@ impl Plan {
         }
     }
 
-    /// All arms for a moment, at the highest rate among the loads that the pilot is for.
+    /// Makes the cell of a pilot: all arms for a moment, at the highest rate among the pilot's loads.
     fn pilot_cell(&self, load: &LoadSpec, history: &History) -> Cell {
         let rate = self.alike_rates(load, history).max_by(f64::total_cmp);
         Cell {
@@ -332,25 +320,26 @@ impl Plan {
         }
     }
 
-    /// Rates of all loads that differ from this one in nothing else, requests/s.
+    /// Returns the rates of all loads that differ from this one only in their rate, requests per second.
     fn alike_rates(&self, load: &LoadSpec, history: &History) -> impl Iterator<Item = f64> {
-        let loads = self.study.loads.iter();
-        let alike = loads.filter(|other| are_alike(other, load));
-        alike.filter_map(|other| self.rate(other, history))
+        self.study
+            .loads
+            .iter()
+            .filter(|other| are_alike(other, load))
+            .filter_map(|other| self.rate(other, history))
     }
 
-    /// The lowest rate of loads that a slice is chosen for; `None` for a closed loop.
+    /// Returns the lowest rate of the loads for which a slice is chosen; `None` for a closed loop.
     fn lowest_rate(&self, load: &LoadSpec, history: &History) -> Option<f64> {
         self.alike_rates(load, history).min_by(f64::total_cmp)
     }
 
-    /// Rate of the open loop; `None` for a closed one.
+    /// Returns the rate of an open loop; `None` for a closed one.
     fn rate(&self, load: &LoadSpec, history: &History) -> Option<f64> {
         if let Some(known) = history.pilots.get(&load.name) {
             return known.rate;
         }
-        let closed = |load: &&LoadSpec| !load.is_open();
-        let first = self.study.loads.iter().find(closed);
+        let first = self.study.loads.iter().find(|load| !load.is_open());
         let slowest = first.and_then(|first| history.slowest(&first.name));
         // A trace that cannot be read any more is an error where it is read to be sent.
         arrivals::rate(load, &self.study.blocks, slowest).ok()?

@@ -1,5 +1,5 @@
-//! Samples of the pods of a proxy: the shell of its image prints the kernel's files whenever it is asked, over the API
-//! server's exec stream. A pod in which that cannot be has no rows, and samples say why.
+//! Samples of a proxy's pods: the shell of the image prints the kernel's files on request, over the API server's exec
+//! stream. A pod that does not allow this has no rows, and the samples give the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use weir_probe::sample::{END, PROXY, SCRIPT, Sampler, TABLES, Told as ToldByShel
 
 use crate::host::Told;
 
-/// Pods that are sampled at most: each takes a stream and a thread.
+/// Maximum number of sampled pods: each takes a stream and a thread.
 const MOST: usize = 16;
-/// How often the end is looked for between two readings.
+/// Interval between checks for the end, between two readings.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a cluster may take to notice that a node is lost: 50 s by default (node-monitor-grace-period of
-/// kube-controller-manager, 40 s before Kubernetes 1.32), and a look of 5 s.
+/// Time that a cluster may take to notice a lost node: 50 s by default (node-monitor-grace-period of
+/// kube-controller-manager, 40 s before Kubernetes 1.32), and 5 s between its checks.
 const NOTICED: Duration = Duration::from_secs(60);
-/// How often that is looked for.
+/// Interval between checks for lost nodes.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// Pods of an arm's proxy.
@@ -32,29 +32,29 @@ const SETTLED: Duration = Duration::from_secs(1);
 pub(crate) struct ArmPods {
     pub(crate) cluster: Cluster,
     pub(crate) of: PodsOf,
-    /// The arm that they are of; empty: of all that there are.
+    /// Name of the arm that the pods belong to; empty: to all arms.
     pub(crate) arm: String,
 }
 
-/// A pod that is sampled until this is dropped.
+/// Sampler of a pod; dropping it ends the sampling.
 pub(crate) struct PodSampler {
-    /// What samples call it.
+    /// Name of the pod in samples.
     pub(crate) called: String,
     stop: Arc<AtomicBool>,
-    /// Set when it no longer answers.
+    /// Set when the pod no longer answers.
     is_lost: Arc<AtomicBool>,
-    /// Nothing: no pod could be found.
+    /// The sampled pod; `None` if no pod could be found.
     pod: Option<ProxyPod>,
 }
 
 impl PodSampler {
-    /// The pod, if it answered and then no longer did.
+    /// Returns the pod if it answered at first and then no longer.
     pub(crate) fn unheard(&self) -> Option<&ProxyPod> {
         let is_lost = self.is_lost.load(Ordering::Relaxed);
         self.pod.as_ref().filter(|_| is_lost)
     }
 
-    /// Has it read once more, and end.
+    /// Ends the sampling after one more reading.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -66,8 +66,8 @@ impl Drop for PodSampler {
     }
 }
 
-/// Begins to sample pods, each on a thread of its own. What is read goes to `to` as told by the `place`-th of all that are
-/// sampled, and those behind it; its time is this process's.
+/// Begins to sample pods, each on a thread of its own. Readings go to `to` with indexes from `place` on; their times
+/// are by this process's clock.
 pub(crate) fn begin(
     all: &[ArmPods],
     interval: Duration,
@@ -107,10 +107,7 @@ pub(crate) fn begin(
             samplers.push(sampler);
         }
         if !lacking.is_empty() {
-            let end = SampleEnd {
-                missing: lacking,
-                ..SampleEnd::default()
-            };
+            let end = SampleEnd { missing: lacking, ..SampleEnd::default() };
             let place = place + samplers.len();
             drop(to.send(Told::Samples(place, Part::End(Ok(end)))));
             samplers.push(PodSampler {
@@ -124,7 +121,7 @@ pub(crate) fn begin(
     samplers
 }
 
-/// Every table that a pod has rows of, with the reason why there are none.
+/// Lists every table for which a pod has rows as missing, with the reason.
 fn missing(why: &str) -> Vec<MissingCounter> {
     let each = TABLES.iter().map(|table| MissingCounter {
         table: (*table).to_owned(),
@@ -135,7 +132,8 @@ fn missing(why: &str) -> Vec<MissingCounter> {
     each.collect()
 }
 
-/// Of more pods than are sampled: of no table, because others of them tell as much.
+/// Makes the entry for pods beyond [`MOST`], which are not sampled. It names no table, because the other pods have the
+/// same ones.
 fn not_sampled(left_out: usize) -> Vec<MissingCounter> {
     let one = MissingCounter {
         role: PROXY.to_owned(),
@@ -145,8 +143,9 @@ fn not_sampled(left_out: usize) -> Vec<MissingCounter> {
     (left_out > 0).then_some(one).into_iter().collect()
 }
 
-/// Nodes of these pods that the cluster has lost, with what it says. It notices that late: where one of them was heard of
-/// and then no longer (`unheard`), that is waited for, unless the pod answers again, or is gone by itself.
+/// Returns the nodes of these pods that the cluster has lost, with the cluster's reason. The cluster notices late: for
+/// a pod in `unheard`, which answered and then no longer did, this waits until the pod answers again or is gone by
+/// itself.
 pub(crate) fn lost_nodes(
     all: &[ArmPods],
     unheard: &[ProxyPod],
@@ -154,13 +153,9 @@ pub(crate) fn lost_nodes(
 ) -> Vec<LostNode> {
     let until = Instant::now() + NOTICED;
     loop {
-        let found = all.iter().map(|arm| arm.cluster.lost_nodes(&arm.of));
-        let lost: BTreeMap<String, String> = found.flatten().flatten().collect();
-        let is_open = || {
-            unheard
-                .iter()
-                .any(|pod| all.iter().all(|arm| !arm.knows(pod)))
-        };
+        let lost: BTreeMap<String, String> =
+            all.iter().flat_map(|arm| arm.cluster.lost_nodes(&arm.of)).flatten().collect();
+        let is_open = || unheard.iter().any(|pod| all.iter().all(|arm| !arm.knows(pod)));
         let is_over = Instant::now() > until || interrupted.load(Ordering::Relaxed);
         if !lost.is_empty() || is_over || !is_open() {
             let lost = lost.into_iter();
@@ -171,7 +166,7 @@ pub(crate) fn lost_nodes(
 }
 
 impl ArmPods {
-    /// Whether it is known what has become of a pod: it answers, or is among those that run no more.
+    /// Returns true if the fate of a pod is known: it answers, or it no longer runs.
     fn knows(&self, pod: &ProxyPod) -> bool {
         match self.cluster.proxy_pods(&self.of) {
             Ok(pods) if !pods.contains(pod) => true,
@@ -210,7 +205,7 @@ impl OnePod {
         tell(Part::End(Ok(end)));
     }
 
-    /// Reads until it is stopped, and once more then.
+    /// Reads until it is stopped, and then once more.
     fn read(
         &self,
         told: &ToldByShell,

@@ -10,8 +10,8 @@ use weir_model::record::Remark;
 
 use crate::LabError;
 
-/// Generators in pods. They are made when they are needed first, serve whatever is opened with the same options, and are
-/// removed with the last copy of this.
+/// Generators in pods. They are created at the first use, serve all hosts opened with the same options, and are removed
+/// with the last copy of this value.
 #[derive(Debug, Clone)]
 pub struct Pods(Arc<Shared>);
 
@@ -20,14 +20,14 @@ struct Shared {
     cluster: Cluster,
     wanted: Wanted,
     started: Mutex<Option<Generators>>,
-    /// By its name and its node.
+    /// CPUs of each pod, by its name and its node.
     seen: Mutex<BTreeMap<(String, String), SeenCpus>>,
 }
 
-/// The CPUs on which a pod may run, and those of them that its threads are kept to, if they are.
+/// CPUs on which a pod may run, and the CPUs to which its threads are bound, if any.
 type SeenCpus = (CpuSet, Option<CpuSet>);
 
-/// Copies of the same pods.
+/// Two values are equal if they are copies of the same pods.
 impl PartialEq for Pods {
     fn eq(&self, other: &Pods) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -35,7 +35,7 @@ impl PartialEq for Pods {
 }
 
 impl Pods {
-    /// So many generators as `wanted` says, in a namespace that has been reached. Nothing is made yet.
+    /// Prepares as many generators as `wanted` has, in a namespace that has been reached. No pod is created yet.
     pub fn new(cluster: Cluster, wanted: Wanted) -> Pods {
         Pods(Arc::new(Shared {
             cluster,
@@ -45,32 +45,31 @@ impl Pods {
         }))
     }
 
-    /// Context and namespace, for records.
+    /// Returns context and namespace, for records.
     pub(crate) fn cluster(&self) -> String {
         let cluster = &self.0.cluster;
         format!("{}/{}", cluster.context(), cluster.namespace())
     }
 
-    /// The image that they run.
+    /// Returns the image that the pods run.
     pub(crate) fn image(&self) -> &str {
         &self.0.wanted.image
     }
 
-    /// CPUs that each may use.
+    /// Returns the number of CPUs that each pod may use.
     pub(crate) fn cpus(&self) -> usize {
         self.0.wanted.cpus as usize
     }
 
-    /// How many there are.
+    /// Returns the number of pods.
     pub(crate) fn count(&self) -> u32 {
         self.0.wanted.generators
     }
 
-    /// Does something with all of them, running. They are made where that has not been done, unless `interrupted` is set
-    /// meanwhile.
+    /// Calls a function with all pods running. They are created if necessary, unless `interrupted` is set meanwhile.
     ///
     /// # Errors
-    /// They cannot be made, or do not run.
+    /// The pods cannot be created, or do not run.
     pub(crate) fn with<T>(
         &self,
         interrupted: &AtomicBool,
@@ -84,35 +83,34 @@ impl Pods {
         what(started.insert(generators))
     }
 
-    /// What of where they run spoils figures.
+    /// Returns remarks about the pods' nodes and CPUs that distort results.
     pub(crate) fn remarks(&self) -> Vec<Remark> {
         let started = self.started();
         let pods = started.iter().flat_map(Generators::pods);
         let mut nodes: Vec<&str> = pods.map(|pod| pod.node.as_str()).collect();
         nodes.sort_unstable();
         let shared = nodes.chunk_by(|a, b| a == b).filter(|pods| pods.len() > 1);
-        let remark = |pods: &[&str]| {
+        shared.map(|pods| {
             let (count, node) = (pods.len(), pods[0]);
             Remark::of_run(format!(
                 "{count} generators run on node {node}: they take CPU time from each other, so the load may be late"
             ))
-        };
-        shared.map(remark).chain(self.of_cpus()).collect()
+        }).chain(self.of_cpus()).collect()
     }
 
-    /// The CPUs on which a pod may run, as its agent says, and those of them that its threads are kept to, if they are.
+    /// Notes the CPUs on which a pod may run, as reported by its agent, and the CPUs to which its threads are bound, if
+    /// any.
     pub(crate) fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet, kept: Option<&CpuSet>) {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let both = (cpus.clone(), kept.cloned());
         seen.insert((pod.to_owned(), node.to_owned()), both);
     }
 
-    /// Which pods have CPUs of their own, and which have not.
+    /// Returns remarks about which pods have CPUs of their own and which have not.
     fn of_cpus(&self) -> Vec<Remark> {
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let (own, shared): (Vec<_>, Vec<_>) = seen
-            .iter()
-            .partition(|(_, (cpus, _))| cpus.cpus().len() <= self.cpus());
+        let (own, shared): (Vec<_>, Vec<_>) =
+            seen.iter().partition(|(_, (cpus, _))| cpus.cpus().len() <= self.cpus());
         let own = own
             .iter()
             .map(|((pod, node), (cpus, _))| format!("pod {pod}: CPUs {cpus} of node {node}"));
@@ -137,16 +135,13 @@ impl Pods {
     }
 
     fn started(&self) -> MutexGuard<'_, Option<Generators>> {
-        self.0
-            .started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The CPUs for the threads of each of weir's pods, which are as many as `each`, by its node and the CPUs that it may use there:
-/// no CPU twice. `None`: pods of a node that have CPUs in common have more threads than CPUs, so the kernel is to move the
-/// threads.
+/// Assigns CPUs to the threads of each of weir's pods. Each pod has `each` threads, and is given by its node and the
+/// CPUs that it may use there; no CPU is assigned twice. `None`: pods of a node that share CPUs have more threads than
+/// CPUs, so the kernel moves the threads.
 pub(crate) fn deal(pods: &[(&str, &CpuSet)], each: usize) -> Vec<Option<CpuSet>> {
     let mut dealt = vec![None; pods.len()];
     let mut taken: BTreeSet<(&str, u32)> = BTreeSet::new();
@@ -156,9 +151,13 @@ pub(crate) fn deal(pods: &[(&str, &CpuSet)], each: usize) -> Vec<Option<CpuSet>>
     order.sort_by_key(|place| pods[*place].1.cpus().len());
     for place in order {
         let (node, allowed) = pods[place];
-        let free = allowed.cpus().iter().copied();
-        let free = free.filter(|cpu| !taken.contains(&(node, *cpu)));
-        let own: Vec<u32> = free.take(each).collect();
+        let own: Vec<u32> = allowed
+            .cpus()
+            .iter()
+            .copied()
+            .filter(|cpu| !taken.contains(&(node, *cpu)))
+            .take(each)
+            .collect();
         // A pod with fewer CPUs than threads has them to itself, or it would have none left.
         if own.len() < each.min(allowed.cpus().len()) {
             crowded.insert(node);
@@ -205,14 +204,18 @@ mod tests {
             // A quota lets it use more CPUs than it sees.
             (&["a 0-1"], 4, &["0-1"]),
         ] {
-            let of = |text: &&'static str| {
-                let (node, cpus) = text.split_once(' ').expect("a node and CPUs");
-                (node, cpus.parse::<CpuSet>().expect("CPUs"))
-            };
-            let all: Vec<(&str, CpuSet)> = pods.iter().map(of).collect();
+            let all: Vec<(&str, CpuSet)> = pods
+                .iter()
+                .map(|text| {
+                    let (node, cpus) = text.split_once(' ').expect("a node and CPUs");
+                    (node, cpus.parse::<CpuSet>().expect("CPUs"))
+                })
+                .collect();
             let seen: Vec<(&str, &CpuSet)> = all.iter().map(|(node, cpus)| (*node, cpus)).collect();
-            let word = |own: Option<CpuSet>| own.map_or("-".to_owned(), |own| own.to_string());
-            let dealt: Vec<String> = deal(&seen, each).into_iter().map(word).collect();
+            let dealt: Vec<String> = deal(&seen, each)
+                .into_iter()
+                .map(|own| own.map_or("-".to_owned(), |own| own.to_string()))
+                .collect();
             assert_eq!(dealt, expected, "{pods:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What can be known to fail before anything is started.
+//! Checks for foreseeable failures before anything is started.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::options::Role;
 
-/// Bytes of logs that one second of trial may write, on a fast machine with long lines.
+/// Estimated bytes of logs for one second of trial, on a fast machine with long lines.
 const LOG_BYTES_PER_SECOND: u64 = 8 << 20;
 
-/// Bytes of records and histograms for each arm and block.
+/// Estimated bytes of records and histograms for each arm and block.
 const RECORD_BYTES: u64 = 12 << 10;
 
-/// Room for logs (in the folder for temporary files) and records.
+/// Checks the disk space for logs (in the folder for temporary files) and records.
 pub(crate) fn disk_space(study: &Study, run_folder: &Path, proxies: &Host) -> Result<(), LabError> {
     let plan = plan_of(study);
     let seconds: u64 = plan.iter().map(|(_, _, length)| length.as_secs()).sum();
@@ -29,8 +29,7 @@ pub(crate) fn disk_space(study: &Study, run_folder: &Path, proxies: &Host) -> Re
     let records = (16 << 20) + blocks * study.arms.len() as u64 * RECORD_BYTES;
     let is = &proxies.is;
     room(&proxies.at(&is.temp_folder), is.temp_free_bytes, logs)?;
-    let parent = run_folder.ancestors().find(|folder| folder.exists());
-    let parent = parent.unwrap_or(Path::new("."));
+    let parent = run_folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     room(parent, weir_probe::free_disk_bytes(parent)?, records)
 }
 
@@ -39,18 +38,14 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
         return Ok(());
     }
     let path = path.to_owned();
-    Err(LabError::DiskSpace {
-        path,
-        free_mib: free >> 20,
-        needed_mib: needed >> 20,
-    })
+    Err(LabError::DiskSpace { path, free_mib: free >> 20, needed_mib: needed >> 20 })
 }
 
-/// Whether there is room for all connections of the generators and the origin server.
+/// Checks that descriptors and ports suffice for all connections of the generators and the origin server.
 ///
 /// # Errors
-/// Some load has more connections for a generator than its process, or as many threads of it as it can
-/// have, may have descriptors, or than it has ports; or than the origin server's process may have.
+/// For some load, a generator has more connections than descriptors, even with as many threads as it can have, or more
+/// than ports; or the origin server's process has more connections than descriptors.
 pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(), LabError> {
     let cpus = roles.generator.cpus().len() as u64;
     study.loads.iter().try_for_each(|load| {
@@ -62,73 +57,66 @@ pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Res
         })
     })?;
     let arms = study.arms.len() as u64;
-    match hosts.meet(Role::Generator, Role::Origin) || !Hosts::has_origin(study) {
-        true => Ok(()),
-        false => enough(
-            room::at_origin(&study.loads, arms),
-            hosts.host(Role::Origin),
-        ),
+    if hosts.meet(Role::Generator, Role::Origin) || !Hosts::has_origin(study) {
+        Ok(())
+    } else {
+        enough(room::at_origin(&study.loads, arms), hosts.host(Role::Origin))
     }
 }
 
 pub(crate) fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
     let limit = host.is.most_descriptors;
-    match needed <= limit {
-        true => Ok(()),
-        false => Err(LabError::Descriptors {
-            host: host.called().to_owned(),
-            needed,
-            limit,
-        }),
+    if needed <= limit {
+        Ok(())
+    } else {
+        Err(LabError::Descriptors { host: host.called().to_owned(), needed, limit })
     }
 }
 
-/// Between hosts a generator has one address, and each arm a port of its own to be asked at.
+/// Checks that a generator has enough local ports: between hosts it has one address, and each arm listens on a port of
+/// its own.
 pub(crate) fn ports(load: &LoadSpec, hosts: &Hosts, generator: &Host) -> Result<(), LabError> {
     let needed = (load.asking() + load.held()).div_ceil(hosts.generators().len() as u64);
     let ports = generator.is.local_ports;
-    match needed <= ports || hosts.together() {
-        true => Ok(()),
-        false => Err(LabError::Ports {
+    if needed <= ports || hosts.together() {
+        Ok(())
+    } else {
+        Err(LabError::Ports {
             load: load.name.clone(),
             host: generator.called().to_owned(),
             needed,
             ports,
-        }),
+        })
     }
 }
 
-/// What each generator of a load has.
+/// Share of each generator in a load.
 pub(crate) struct Dealt {
-    /// How many generators have a share of it: no more than its smallest flow has connections.
+    /// Number of generators that have a share: no more than the load's smallest flow has connections.
     pub(crate) generators: u32,
-    /// The threads of each, with the CPUs that they are bound to: one for each CPU, and more, in turn, where connections
-    /// need the descriptors of more of them.
+    /// Threads of each generator, with the CPUs that they are bound to: one for each CPU, and more, in turn, if
+    /// connections need the descriptors of more threads.
     pub(crate) threads: Vec<Option<u32>>,
-    /// Descriptors that each thread may need.
+    /// Number of descriptors that each thread may need.
     pub(crate) descriptors: u64,
 }
 
-/// How a load is dealt: all generators have as much of it.
+/// Divides a load into equal shares for all generators.
 pub(crate) fn dealt(study: &Study, load: &LoadSpec, hosts: &Hosts, cpus: &CpuSet) -> Dealt {
     let each = generators(study, load, hosts);
     let generators = each.clone().count() as u32;
-    let wanted = each.map(|(host, wanted)| {
-        let threads = wanted.threads(host.is.most_descriptors, cpus.cpus().len() as u64);
-        (threads, wanted.at_most())
-    });
-    let (threads, descriptors) = wanted
+    let (threads, descriptors) = each
+        .map(|(host, wanted)| {
+            let threads = wanted.threads(host.is.most_descriptors, cpus.cpus().len() as u64);
+            (threads, wanted.at_most())
+        })
         .reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
         .unwrap_or((1, 0));
     let cpus = cpus.cpus().iter().copied().map(Some).cycle();
-    Dealt {
-        generators,
-        threads: cpus.take(threads as usize).collect(),
-        descriptors,
-    }
+    Dealt { generators, threads: cpus.take(threads as usize).collect(), descriptors }
 }
 
-/// The generators that have a share of a load, and the descriptors that each needs.
+/// Returns the generators that have a share of a load, and the descriptors that each needs.
 fn generators<'h>(
     study: &Study,
     load: &LoadSpec,
@@ -139,8 +127,7 @@ fn generators<'h>(
     let of = move |at_origin, own_tables| Descriptors::of_load(load, arms, at_origin, own_tables);
     let count = all.min(of(false, false).most_threads).max(1);
     let origin = Hosts::has_origin(study).then(|| hosts.host(Role::Origin));
-    let each = hosts.generators().take(count as usize);
-    let with_room = each.map(|host| {
+    let with_room = hosts.generators().take(count as usize).map(|host| {
         // Simulated hosts are one, whichever of them is asked.
         let at_origin = origin.is_some_and(|origin| {
             std::ptr::eq(origin, host) || hosts.share(Role::Generator, Role::Origin)

@@ -1,5 +1,5 @@
-//! Whoever decides what is measured next. A proposer sees outcomes and never measures: it needs no host, and
-//! its decisions can be tried on outcomes that a test makes up.
+//! Proposers, which decide what is measured next. A proposer gets outcomes and never measures: it needs no host, and
+//! tests can try its decisions with made-up outcomes.
 
 use weir_model::quantity::CpuSet;
 use weir_model::record::{Record, RunHeader};
@@ -9,41 +9,42 @@ use crate::cell::{ArmId, Block, Cell, Outcome};
 use crate::history::History;
 use crate::{Event, LabError};
 
-/// What is to be done next.
+/// Next step of a run.
 #[derive(Debug)]
 pub enum Step {
-    /// Have exactly these arms run.
+    /// Starts and stops arms until exactly these run.
     Arms(Vec<ArmId>),
-    /// Add an arm, on CPUs of its own if there are any; it comes after all others ([`History::added`]).
+    /// Adds an arm, on CPUs of its own if given; it comes after all others ([`History::added`]).
     Add(Box<Arm>, Option<CpuSet>),
-    /// Measure this.
+    /// Measures a cell.
     Measure(Box<Cell>),
-    /// Write this down: a pilot, a decision, the end of a load.
+    /// Appends a record: a pilot, a decision, the end of a load.
     Record(Box<Record>),
-    /// Say this.
+    /// Reports an event.
     Tell(Event),
-    /// End the run with this: what was measured could not be read.
+    /// Ends the run with an error: the measurements could not be read.
     Fail(Box<LabError>),
-    /// Nothing: the question is answered.
+    /// Ends the session: the study's question is answered.
     Done,
 }
 
-/// Makes the proposer of a session: of the run as it can be made on its hosts, and the session's number.
+/// Makes the proposer of a session from the run's header, with the study as it can be run on the hosts, and the
+/// session's number.
 pub type MakeProposer<'m> = &'m mut dyn FnMut(&RunHeader, u32) -> Box<dyn Proposer>;
 
 /// Decides what is measured next.
 pub trait Proposer {
-    /// What is to be done next, by all that has been measured.
+    /// Returns the next step, in view of all measurements so far.
     fn next(&mut self, history: &History) -> Step;
 
-    /// Whether a cell is to go on after one more block: its stopping rule.
+    /// Returns true if a cell is to go on after one more block: its stopping rule.
     fn go_on(&mut self, _block: &Block) -> bool {
         true
     }
 
-    /// What came of the cell that was proposed last.
+    /// Takes the outcome of the cell that was proposed last.
     ///
     /// # Errors
-    /// The run cannot go on with that; as a rule because an arm is broken.
+    /// The run cannot go on after that outcome; usually because an arm is broken.
     fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError>;
 }

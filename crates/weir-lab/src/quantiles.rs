@@ -1,4 +1,4 @@
-//! Loads that are too short for the quantile that a study asks for, and what would do.
+//! Loads that are too short for the quantile that a study asks for, and the time or rate that would suffice.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use weir_stats::least_replicates;
 
 use crate::{arrivals, budget};
 
-/// An open loop that gives an arm fewer requests than the quantile is to be compared by.
+/// Open loop that gives an arm too few requests to compare the quantile.
 struct ShortLoad<'a> {
     load: &'a LoadSpec,
-    /// Requests in a replicate; `None`: the rate is a share of what nobody has measured.
+    /// Requests in a replicate; `None` if the rate is a share of one that has not been measured.
     requests: Option<u64>,
-    /// Time that would give a replicate its requests; `None` as above.
+    /// Duration of the load that would give a replicate enough requests; `None` as for `requests`.
     suffices: Option<Duration>,
-    /// Requests per second that would do so in the load's own time.
+    /// Requests per second that would suffice in the load's own time.
     rate: f64,
 }
 
-/// Replicates without which no difference can be shown among the study's comparisons. All requests of an arm that is
-/// alone count together: it is compared with a limit.
+/// Returns the minimum number of replicates that can show a difference among the study's comparisons. A single arm is
+/// compared with a limit, so all its requests count together.
 fn replicates(study: &Study) -> u32 {
     match study.arms.len() {
         1 => 1,
@@ -29,14 +29,14 @@ fn replicates(study: &Study) -> u32 {
     }
 }
 
-/// Requests of an arm in a block at one request per second.
+/// Returns the requests of an arm in a block at one request per second.
 fn share_of_block(study: &Study, load: &LoadSpec) -> f64 {
     let slice = budget::planned_slice(study, load).as_secs_f64();
     2.0 * slice * (1.0 - load.discard(&study.blocks))
 }
 
-/// Time that a load needs for the quantile that the study asks for; `None`: it asks for none of it, or its rate is not
-/// known before the run.
+/// Returns the time that a load needs for the quantile that the study asks for; `None` if the study asks for none of
+/// this load, or the load's rate is not known before the run.
 fn time_for_quantile(study: &Study, load: &LoadSpec) -> Option<Duration> {
     let is_asked = study.capacity.is_empty() && load.is_open();
     let wanted = samples_wanted(study.objective.metric);
@@ -52,26 +52,28 @@ fn time_for_quantile(study: &Study, load: &LoadSpec) -> Option<Duration> {
     Some(Duration::from_secs(seconds.ceil() as u64))
 }
 
-/// Makes loads long enough for the quantile that the study asks for.
+/// Extends loads to the time needed for the quantile that the study asks for.
 pub fn keep_quantiles(study: &mut Study) {
-    let times: Vec<Option<Duration>> = study
-        .loads
-        .iter()
-        .map(|load| time_for_quantile(study, load))
-        .collect();
+    let times: Vec<Option<Duration>> =
+        study.loads.iter().map(|load| time_for_quantile(study, load)).collect();
     for (load, needed) in study.loads.iter_mut().zip(times) {
         load.duration = load.duration.max(needed.unwrap_or_default());
     }
 }
 
-/// Loads of a study that are too short for the quantile that it asks for, in one sentence without a full stop.
+/// Describes the loads of a study that are too short for the quantile that it asks for, in one sentence without a full
+/// stop; `None` if there are none.
 pub fn short_loads(study: &Study) -> Option<String> {
     let wanted = samples_wanted(study.objective.metric);
     if !study.capacity.is_empty() || wanted == 0 {
         return None;
     }
-    let open = study.loads.iter().filter(|load| load.is_open());
-    let short: Vec<ShortLoad<'_>> = open.filter_map(|load| short_load(study, load)).collect();
+    let short: Vec<ShortLoad<'_>> = study
+        .loads
+        .iter()
+        .filter(|load| load.is_open())
+        .filter_map(|load| short_load(study, load))
+        .collect();
     // What is enough for the shortest is enough for all.
     let worst = short.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
     let quantile = study.objective.metric.response_quantile()? * 100.0;
@@ -114,12 +116,7 @@ fn short_load<'a>(study: &Study, load: &'a LoadSpec) -> Option<ShortLoad<'a>> {
     let blocks = budget::blocks(study, load, budget::planned_slice(study, load));
     let share = share_of_block(study, load) * f64::from((blocks / replicates(study)).max(1));
     let rate = samples_wanted(study.objective.metric) as f64 / share;
-    let short = ShortLoad {
-        load,
-        requests: None,
-        suffices: None,
-        rate,
-    };
+    let short = ShortLoad { load, requests: None, suffices: None, rate };
     match arrivals::rate(load, &study.blocks, None).ok()? {
         None => Some(short),
         Some(offered) if offered >= rate => None,
@@ -158,17 +155,9 @@ mod tests {
                 30,
                 "about 640 requests in each of 6 replicates, and 1000 are wanted",
             ),
-            (
-                Constant(500.0),
-                30,
-                "`duration: 47s` or 790 requests/s would do",
-            ),
+            (Constant(500.0), 30, "`duration: 47s` or 790 requests/s would do"),
             (Constant(60.0), 30, "nothing will be claimed from it"),
-            (
-                ShareOfSlowest(0.6),
-                30,
-                "below 790 requests/s, 30s are short for the p99",
-            ),
+            (ShareOfSlowest(0.6), 30, "below 790 requests/s, 30s are short for the p99"),
             (Constant(800.0), 30, ""),
             (Constant(500.0), 47, ""),
             (Closed, 30, ""),

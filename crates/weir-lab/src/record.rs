@@ -1,12 +1,11 @@
-//! From a finished block, and from the end of a trial, to records.
+//! Conversion of finished blocks and ended trials to records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_agent::message::FlowEnd;
 use weir_load::SliceData;
 use weir_model::record::{
-    ArmConnections, LoadBlocks, PartRecord, Phase, QuantileSummary, RunHeader, TrialRecord,
+    ArmConnections, PartRecord, Phase, QuantileSummary, RunHeader, TrialRecord,
 };
 use weir_model::study::{Arm, StudyArrivals};
 use weir_record::{HistogramKind, RecordError, RunWriter, summarize, tag};
@@ -15,27 +14,24 @@ use crate::assembly::{ArmBlock, FinishedBlock};
 use crate::cell::{Block, Cell};
 use crate::trial::TrialEnd;
 
-/// What the records of a cell belong to.
+/// Header, cell, arms and session that records belong to.
 #[derive(Clone, Copy)]
 pub(crate) struct Recorder<'a> {
     pub(crate) header: &'a RunHeader,
     pub(crate) cell: &'a Cell,
-    /// Those of the cell, in its order.
+    /// Arms of the cell, in its order.
     pub(crate) arms: &'a [Arm],
     pub(crate) session: u32,
 }
 
 impl Recorder<'_> {
-    /// A record for each arm of a block. Histograms are written first.
+    /// Returns a record for each arm of a block, after writing the histograms.
     pub(crate) fn block(
         &self,
         block: &FinishedBlock,
         writer: &mut RunWriter,
     ) -> Result<Block, RecordError> {
-        let trials = block.arms.iter();
-        trials
-            .map(|arm| self.trial(block.block, arm, writer))
-            .collect()
+        block.arms.iter().map(|arm| self.trial(block.block, arm, writer)).collect()
     }
 
     fn trial(
@@ -70,8 +66,11 @@ impl Recorder<'_> {
             generators: arm.generators.clone(),
             validity: Vec::new(),
         };
-        let buckets = data.histograms.response.iter_recorded();
-        let buckets = buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
+        let buckets = data
+            .histograms
+            .response
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
         trial.bad = weir_analysis::bad_shares(&trial, buckets.collect(), &self.header.study);
         trial.validity = weir_analysis::validity(&trial, self.header);
         Ok(trial)
@@ -96,9 +95,10 @@ impl Recorder<'_> {
         ];
         let mut summaries: [QuantileSummary; 3] = Default::default();
         for (summary, (kind, histogram)) in summaries.iter_mut().zip(all) {
-            let tag = match self.is_kept(kind) {
-                true => tag(load, &self.arms[arm.arm].name, block, kind),
-                false => String::new(),
+            let tag = if self.is_kept(kind) {
+                tag(load, &self.arms[arm.arm].name, block, kind)
+            } else {
+                String::new()
             };
             if !tag.is_empty() {
                 writer.append_histogram(&tag, start, length, histogram)?;
@@ -113,30 +113,28 @@ impl Recorder<'_> {
         Ok(summaries)
     }
 
-    /// Nobody asks again for a pilot's times; and in a closed loop the service time is the response time.
+    /// Returns true if a histogram is recorded. A pilot's times are not needed later; in a closed loop the service time
+    /// is the response time.
     fn is_kept(&self, kind: HistogramKind) -> bool {
         let is_closed = self.cell.load.arrivals == StudyArrivals::Closed;
         self.cell.phase != Phase::Pilot && !(is_closed && kind == HistogramKind::ServiceTime)
     }
 
-    /// What is known of a continuous trial of so many blocks when it has ended, and belongs to none of its blocks: connections,
-    /// handshakes, memory, the generator's own troubles. One record for each of its loads, all with the same
-    /// counts.
+    /// Returns the data of an ended trial that belong to none of its blocks: connections, handshakes, memory, the
+    /// generator's own troubles. There is one record for each load of the trial, all with the same counts.
     pub(crate) fn parts(&self, blocks: usize, end: TrialEnd) -> Vec<PartRecord> {
         let measured = self.cell.measured(blocks);
         let part = self.part(end);
-        let of_load = |own: &LoadBlocks| PartRecord {
-            load: own.load.clone(),
-            first_block: own.first_block,
-            blocks: own.blocks,
-            with: measured
-                .iter()
-                .filter(|with| *with != own)
-                .cloned()
-                .collect(),
-            ..part.clone()
-        };
-        measured.iter().map(of_load).collect()
+        measured
+            .iter()
+            .map(|own| PartRecord {
+                load: own.load.clone(),
+                first_block: own.first_block,
+                blocks: own.blocks,
+                with: measured.iter().filter(|with| *with != own).cloned().collect(),
+                ..part.clone()
+            })
+            .collect()
     }
 
     fn part(&self, end: TrialEnd) -> PartRecord {
@@ -151,15 +149,6 @@ impl Recorder<'_> {
             lost_nodes,
         } = end;
         let arms = load.arms.into_iter().enumerate();
-        let connections = |(place, flow): (usize, FlowEnd)| ArmConnections {
-            arm: self.arms[place].name.clone(),
-            answered: answered.get(place).copied().unwrap_or(0),
-            asking: flow.asking,
-            held: flow.held,
-            tls: flow.tls,
-            listen_overflows: watch.arm_overflows.get(place).copied(),
-            proxy_memory_bytes: watch.memory.get(place).copied().unwrap_or(0),
-        };
         PartRecord {
             session: self.session,
             phase: self.cell.phase,
@@ -174,20 +163,32 @@ impl Recorder<'_> {
             samples_cpu_ns,
             lost_nodes,
             errors: load.errors,
-            arms: arms.map(connections).collect(),
+            arms: arms
+                .map(|(place, flow)| ArmConnections {
+                    arm: self.arms[place].name.clone(),
+                    answered: answered.get(place).copied().unwrap_or(0),
+                    asking: flow.asking,
+                    held: flow.held,
+                    tls: flow.tls,
+                    listen_overflows: watch.arm_overflows.get(place).copied(),
+                    proxy_memory_bytes: watch.memory.get(place).copied().unwrap_or(0),
+                })
+                .collect(),
             ..PartRecord::default()
         }
     }
 }
 
-/// What a proxy counts of itself, by its own names.
+/// Counters that a proxy keeps of itself, by its own names.
 pub(crate) type Counted = BTreeMap<String, u64>;
 
-/// What a proxy counted between two looks at its counters. One that was not there before began at 0.
+/// Returns the increase of a proxy's counters between two readings. A counter that is missing in the first began at 0.
 pub(crate) fn counted(before: &Counted, after: &Counted) -> Counted {
-    let since = |(name, now): (&String, &u64)| {
-        let then = before.get(name).copied().unwrap_or(0);
-        (name.clone(), now.saturating_sub(then))
-    };
-    after.iter().map(since).collect()
+    after
+        .iter()
+        .map(|(name, now)| {
+            let then = before.get(name).copied().unwrap_or(0);
+            (name.clone(), now.saturating_sub(then))
+        })
+        .collect()
 }

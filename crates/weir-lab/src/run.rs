@@ -1,4 +1,4 @@
-//! A run from its begin to its end, and on again after an interruption.
+//! A run from its start to its end, and its continuation after an interruption.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,53 +29,41 @@ use crate::surroundings::Around;
 use crate::turns::Turns;
 use crate::{Event, LabError, cpus, left_out, network, preflight, settings, sums};
 
-/// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that
-/// lives as long as the process: proxies die with the thread that started them.
+/// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that lives as long as
+/// the process: proxies die with the thread that started them.
 ///
 /// # Errors
-/// Something could not be started, or broke on the way; what was measured until then is kept.
+/// Something could not be started, or broke during the run; measurements until then are kept.
 pub fn run(
     study: &Study,
     study_text: &str,
     options: &Options,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
-    ask(
-        (study, study_text),
-        options,
-        &mut fixed_plan(options),
-        events,
-    )
+    ask((study, study_text), options, &mut fixed_plan(options), events)
 }
 
-/// Where everything is, for the header: the pods that are sampled are those of a controller's proxies, or were named.
+/// Returns the places for the header. The sampled pods are those of a controller's proxies, or were named.
 fn used(study: &Study, hosts: &Hosts, options: &Options) -> PlacesUsed {
     let own = workloads_of(study).into_iter();
-    let own: Vec<String> = own
-        .map(|object| PodsOf::Workload(object, None).to_string())
-        .collect();
+    let own: Vec<String> = own.map(|object| PodsOf::Workload(object, None).to_string()).collect();
     let named = options.places.pods_of_proxy();
-    let pods = match own.is_empty() {
-        false => Some(own.join(" and ")),
-        true => named.map(|pods| pods.of.to_string()),
+    let pods = if own.is_empty() {
+        named.map(|pods| pods.of.to_string())
+    } else {
+        Some(own.join(" and "))
     };
-    PlacesUsed {
-        proxy_pods: pods.filter(|_| options.samples.is_some()),
-        ..hosts.used()
-    }
+    PlacesUsed { proxy_pods: pods.filter(|_| options.samples.is_some()), ..hosts.used() }
 }
 
-/// The proposer of `weir run`.
+/// Returns the function that makes the proposer of `weir run`.
 fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Proposer> {
     move |header, session| {
         if !header.check_alone && !header.study.capacity.is_empty() {
             let each = options.generator_carries;
             let threads = header.generator_cpus() as f64;
             let search = Capacity::new(header, each.map(|rate| rate * threads));
-            return Box::new(match header.study.is_in_turn() {
-                true => search.in_turn(),
-                false => search,
-            });
+            return Box::new(if header.study.is_in_turn() { search.in_turn() } else { search });
         }
         let folder = options.folder.clone();
         let take_look = Box::new(move |load: &LoadSpec, look| {
@@ -84,9 +72,10 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
         });
         let plan = Plan::new(&header.study, session, take_look);
         let observed = |inner: Box<dyn Proposer>| -> Box<dyn Proposer> {
-            match options.is_sampled() {
-                true => Box::new(Observe::new(header, session, inner)),
-                false => inner,
+            if options.is_sampled() {
+                Box::new(Observe::new(header, session, inner))
+            } else {
+                inner
             }
         };
         if header.study.is_in_turn() {
@@ -96,25 +85,24 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
             return observed(Box::new(plan));
         }
         let folder = options.folder.clone();
-        let choose = move || {
-            let run = Run::read(&folder).map_err(|error| error.to_string())?;
-            let loads = weir_analysis::analyze(&run).loads;
-            Ok(alone::choose(&run.header.study, &loads))
-        };
         observed(Box::new(CheckAlone::new(
             header,
             session,
             plan,
-            Box::new(choose),
+            Box::new(move || {
+                let run = Run::read(&folder).map_err(|error| error.to_string())?;
+                let loads = weir_analysis::analyze(&run).loads;
+                Ok(alone::choose(&run.header.study, &loads))
+            }),
         )))
     }
 }
 
-/// The same with whoever decides what is measured: `study` with its text says of which arms and loads. An arm whose
-/// proxy refuses its copy of the user's configuration is left out, and the rest begins again.
+/// Runs a study with another proposer; `study` with its text gives the arms and loads. If a proxy refuses its copy of
+/// the user's configuration, its arm is left out and the run begins again.
 ///
 /// # Errors
-/// As for [`run`].
+/// Same as [`run`].
 pub fn ask(
     (study, study_text): (&Study, &str),
     options: &Options,
@@ -136,8 +124,8 @@ pub fn ask(
     }
 }
 
-/// The study without the arm whose proxy has refused its configuration, and what is said of it; `None` where that is
-/// not what has happened, or the arm cannot be missed.
+/// Returns the study without the arm whose proxy has refused its configuration, and a remark about it; `None` for other
+/// errors, or if the study needs the arm.
 fn without_refused(study: &Study, error: &LabError) -> Option<(Study, Remark)> {
     let LabError::Agent(AgentError::Failed(failure)) = error else {
         return None;
@@ -145,19 +133,17 @@ fn without_refused(study: &Study, error: &LabError) -> Option<(Study, Remark)> {
     let name = failure.arm().filter(|_| error.is_refused())?.to_owned();
     let arm = study.arms.iter().find(|arm| arm.name == name)?;
     let lines = failure.evidence.lines().map(str::trim);
-    let lines: Vec<&str> = lines
-        .filter(|line| !line.is_empty())
-        .take(REFUSAL_LINES)
-        .collect();
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).take(REFUSAL_LINES).collect();
     let refused = BTreeMap::from([(arm.name.clone(), lines.join(" "))]);
     let (left, remarks) = left_out::without(study, refused).ok()?;
     Some((left, remarks.into_iter().next()?))
 }
 
-/// Lines of a proxy's refusal that are told of an arm that is left out: what is refused, and the proxy's first words.
+/// Number of lines quoted from a proxy's refusal if its arm is left out: the refused line, and the proxy's first
+/// message.
 const REFUSAL_LINES: usize = 3;
 
-/// One begin; `left_out` says which arms were left out before.
+/// Makes one attempt to run a study; `left_out` has remarks about arms left out in earlier attempts.
 fn ask_once(
     (study, study_text): (&Study, &str),
     options: &Options,
@@ -179,13 +165,8 @@ fn ask_once(
     // What the study lacks is known before anything of the hosts, and is said first.
     remarks.splice(0..0, of_arms_that_run(&options.remarks, study));
     let of_loads = sums::of_loads(study)?;
-    let around = Around {
-        study,
-        hosts: &hosts,
-        roles: &roles,
-        network,
-        interrupted: &options.stop,
-    };
+    let around =
+        Around { study, hosts: &hosts, roles: &roles, network, interrupted: &options.stop };
     let (surroundings, spoilt) = around.look();
     remarks.extend(spoilt);
     let header = RunHeader {
@@ -225,7 +206,7 @@ fn ask_once(
     result
 }
 
-/// Goes on with a run that was interrupted, failed or was killed.
+/// Resumes a run that was interrupted, failed or was killed.
 ///
 /// # Errors
 /// There is no such run, it is complete, this is another machine, or as for [`run`].
@@ -233,10 +214,10 @@ pub fn resume(options: &Options, events: &mut dyn FnMut(Event)) -> Result<Summar
     ask_again(options, &mut fixed_plan(options), events)
 }
 
-/// The same with whoever decides what is measured.
+/// Resumes a run with another proposer.
 ///
 /// # Errors
-/// As for [`resume`].
+/// Same as [`resume`].
 pub fn ask_again(
     options: &Options,
     proposer: MakeProposer<'_>,
@@ -255,10 +236,7 @@ pub fn ask_again(
     }
     let options = &options;
     sums::must_have_same_loads(&header, &options.folder)?;
-    let options = &Options {
-        places: same_places(&header, &options.places)?,
-        ..options.clone()
-    };
+    let options = &Options { places: same_places(&header, &options.places)?, ..options.clone() };
     must_run_own_programs(&header.study, &options.places)?;
     let (controlled, hosts, begun) = open(&header.study, options, events)?;
     let here = &hosts.host(Role::Proxy).is.environment;
@@ -269,28 +247,18 @@ pub fn ask_again(
             then.cpu_model, then.kernel
         )));
     }
-    hosts.cpu_roles(&Study {
-        cpus: Some(header.cpus.clone()),
-        ..header.study.clone()
-    })?;
+    hosts.cpu_roles(&Study { cpus: Some(header.cpus.clone()), ..header.study.clone() })?;
     network::same_as(header.network, &hosts)?;
     preflight::connections(&header.study, &header.cpus, &hosts)?;
     preflight::disk_space(&header.study, &options.folder, hosts.host(Role::Proxy))?;
     let history = History::of(&run);
     let number = history.sessions;
-    Session {
-        header: &header,
-        options,
-        number,
-        writer,
-        history,
-        controlled,
-        begun,
-    }
-    .run(hosts, proposer, events)
+    Session { header: &header, options, number, writer, history, controlled, begun }
+        .run(hosts, proposer, events)
 }
 
-/// What configures the proxy in a cluster, where something does, the hosts, and when work on the run began by their clock.
+/// Opens the controller of the proxy in a cluster, if any, and the hosts. Also returns the start of work on the run, by
+/// the hosts' clock.
 fn open(
     study: &Study,
     options: &Options,
@@ -303,7 +271,7 @@ fn open(
     Ok((controlled, hosts, begun))
 }
 
-/// Remarks about CPUs that roles share, and about arms that crowd theirs.
+/// Returns remarks about CPUs that roles share, and about arms with more workers than CPUs.
 fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -> Vec<Remark> {
     let share = |one, other| hosts.share_in(study, one, other);
     let shared = cpus::remarks(roles, Hosts::has_origin(study), &share);
@@ -318,7 +286,7 @@ fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -
         .collect()
 }
 
-/// The proxies' host, with the versions of the programs that the arms are.
+/// Returns the environment of the proxies' host, with the versions of the arms' programs.
 fn with_versions(study: &Study, hosts: &Hosts) -> Result<Environment, LabError> {
     let mut environment = hosts.host(Role::Proxy).is.environment.clone();
     for arm in &study.arms {
@@ -330,11 +298,10 @@ fn with_versions(study: &Study, hosts: &Hosts) -> Result<Environment, LabError> 
     Ok(environment)
 }
 
-/// Remarks about the study, without those about arms that are left out.
+/// Returns the remarks about the study, without those about arms that are left out.
 fn of_arms_that_run(remarks: &[Remark], study: &Study) -> Vec<Remark> {
     let runs = |name: &String| study.arms.iter().any(|arm| arm.name == *name);
-    let stays = |remark: &&Remark| remark.arm.as_ref().is_none_or(runs);
-    remarks.iter().filter(stays).cloned().collect()
+    remarks.iter().filter(|remark| remark.arm.as_ref().is_none_or(runs)).cloned().collect()
 }
 
 /// Refuses a study whose programs others could have written; those on other hosts cannot be looked at from here.
@@ -352,7 +319,7 @@ fn must_run_own_programs(study: &Study, places: &PlaceSpec) -> Result<(), LabErr
     Ok(())
 }
 
-/// A run goes on where it was begun; its places need not be named again.
+/// Returns the places of a resumed run: it continues where it began, and its places need not be named again.
 fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabError> {
     let pods = asked.pods.as_ref().map(Pods::cluster);
     match &header.places.cluster {
@@ -378,7 +345,5 @@ fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabEr
 }
 
 fn folder_name(folder: &Path) -> String {
-    folder
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

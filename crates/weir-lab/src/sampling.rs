@@ -1,7 +1,7 @@
-//! Samples of every host while a trial goes on.
+//! Samples of every host during a trial.
 //!
-//! They begin before the load and end after it. What cannot be sampled is missing, and never ends a trial: no figure
-//! rests on samples.
+//! Sampling begins before the load and ends after it. Counters that cannot be sampled are missing, but never end a
+//! trial: no result rests on samples.
 
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
@@ -17,68 +17,68 @@ use crate::observation::not_sampled;
 use crate::options::Role;
 use crate::pod_samples::{self, ArmPods, PodSampler};
 
-/// How long hosts may take to end their sampling: a proxy is given five seconds for each of two answers.
+/// Time limit for hosts to end their sampling: a proxy is given five seconds for each of two answers.
 const PATIENCE: Duration = Duration::from_secs(12);
 
-/// What a load may take longer than its slices: connections are opened before, and requests end after.
+/// Time that a load may take longer than its slices: connections are opened before, and requests end after.
 const BESIDE: Duration = Duration::from_secs(3600);
 
-/// Readings of the kernel's counters, and of so many proxies' own, are told on their own.
+/// Maximum number of messages of one sample: the kernel's counters, and each of up to 256 proxies' own, are sent
+/// separately.
 const TELLERS: usize = 257;
 
-/// How often samples are taken, and since when their time counts.
+/// Interval of samples, and the start of their time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sampled {
-    /// From one to the next.
+    /// Interval between samples.
     pub(crate) interval: Duration,
-    /// Whether requests of proxies are looked at too.
+    /// True if requests of proxies are sampled too.
     pub(crate) requests: bool,
-    /// When the run began by the clock of this process, nanoseconds: below zero where that was before its machine was
-    /// booted.
+    /// Start of the run by this process's clock, nanoseconds; negative if the run began before the machine was booted.
     pub(crate) begun_ns: i64,
 }
 
-/// What is told of a host, which stands before it. Times are nanoseconds since the run began.
+/// Data of a host, with the host's name. Times are nanoseconds since the run began.
 #[derive(Debug)]
 pub(crate) enum Said {
     Rows(String, Vec<SampleRow>),
     Missing(String, Vec<MissingCounter>),
 }
 
-/// Sampling that goes on.
+/// Sampling in progress.
 #[derive(Default)]
 pub(crate) struct Sampling<'a> {
     hosts: Vec<Sampler<'a>>,
-    /// What was told and not yet handed on.
+    /// Data not yet passed on.
     pub(crate) said: Vec<Said>,
-    /// CPU time that it took.
+    /// CPU time that the sampling took, nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Whether anything was read.
+    /// True if anything was read.
     pub(crate) has_rows: bool,
 }
 
-/// What is sampled.
+/// Host or pod that is sampled.
 enum Whom<'a> {
-    /// A host, by a request of this number.
+    /// A host, with the number of its sampling request.
     Host(&'a Host, u64),
     /// A pod of a proxy.
     Pod(PodSampler),
 }
 
-/// One host's, or one pod's.
+/// Sampling of one host or pod.
 struct Sampler<'a> {
     whom: Whom<'a>,
-    /// What its clock showed when the run began.
+    /// Start of the run by the clock of the host, nanoseconds.
     begun_ns: i64,
     has_ended: bool,
 }
 
 impl<'a> Sampling<'a> {
-    /// Begins it on every host, and in the pods of proxies; `ahead_ns` says how far the clock of each host is ahead of this
-    /// process's. Where proxies are in pods, no host has any.
+    /// Begins to sample every host, and the pods of proxies; `ahead_ns` has how far the clock of each host is ahead of
+    /// this process's. If proxies are in pods, no host samples proxies.
     ///
     /// # Errors
-    /// A host is gone.
+    /// A host is lost.
     pub(crate) fn begin(
         sampled: Sampled,
         hosts: &'a Hosts,
@@ -94,9 +94,10 @@ impl<'a> Sampling<'a> {
             let job = SampleJob {
                 interval: sampled.interval,
                 generator: has(Role::Generator),
-                proxies: match has(Role::Proxy) && pods.is_empty() {
-                    true => slots.to_vec(),
-                    false => Vec::new(),
+                proxies: if has(Role::Proxy) && pods.is_empty() {
+                    slots.to_vec()
+                } else {
+                    Vec::new()
                 },
                 origin: has(Role::Origin),
                 requests: sampled.requests,
@@ -117,7 +118,7 @@ impl<'a> Sampling<'a> {
         Ok(sampling)
     }
 
-    /// Takes what a host tells.
+    /// Takes a message of a host or pod.
     pub(crate) fn take(&mut self, place: usize, part: Part<SampleJob>) {
         let sampler = &mut self.hosts[place];
         let called = match &sampler.whom {
@@ -128,9 +129,7 @@ impl<'a> Sampling<'a> {
             Part::Event(mut rows) => {
                 rows.retain(is_whole);
                 for row in &mut rows {
-                    row.at_ns = row
-                        .at_ns
-                        .saturating_add_signed(sampler.begun_ns.saturating_neg());
+                    row.at_ns = row.at_ns.saturating_add_signed(sampler.begun_ns.saturating_neg());
                 }
                 self.has_rows |= !rows.is_empty();
                 self.said.push(Said::Rows(called, rows));
@@ -144,25 +143,29 @@ impl<'a> Sampling<'a> {
         }
     }
 
-    /// Pods that answered and then no longer did.
+    /// Returns the pods that answered at first and then no longer.
     pub(crate) fn unheard(&self) -> Vec<ProxyPod> {
-        let pods = self.hosts.iter().filter_map(|sampler| match &sampler.whom {
-            Whom::Pod(pod) => pod.unheard(),
-            Whom::Host(..) => None,
-        });
-        pods.cloned().collect()
+        self.hosts
+            .iter()
+            .filter_map(|sampler| match &sampler.whom {
+                Whom::Pod(pod) => pod.unheard(),
+                Whom::Host(..) => None,
+            })
+            .cloned()
+            .collect()
     }
 
-    /// Ends it on all hosts.
+    /// Ends the sampling on all hosts.
     pub(crate) fn stop(&self) {
-        let going_on = self.hosts.iter().filter(|sampler| !sampler.has_ended);
-        going_on.for_each(|sampler| match &sampler.whom {
-            Whom::Host(host, id) => host.stop(*id),
-            Whom::Pod(pod) => pod.stop(),
+        self.hosts.iter().filter(|sampler| !sampler.has_ended).for_each(|sampler| {
+            match &sampler.whom {
+                Whom::Host(host, id) => host.stop(*id),
+                Whom::Pod(pod) => pod.stop(),
+            }
         });
     }
 
-    /// Ends it and takes what is still told.
+    /// Ends the sampling and takes the remaining messages.
     pub(crate) fn end(&mut self, told: &Receiver<Told>) {
         self.stop();
         let until = Instant::now() + PATIENCE;
@@ -177,7 +180,8 @@ impl<'a> Sampling<'a> {
     }
 }
 
-/// A distant host may tell anything: only rows of tables that are known go on.
+/// Returns true if a row has the columns of a known table. Other rows are dropped, because a distant host may send
+/// anything.
 fn is_whole(row: &SampleRow) -> bool {
     let table = Counters::builtin().table(&row.table);
     table.is_some_and(|table| {

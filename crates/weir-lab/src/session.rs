@@ -1,5 +1,5 @@
-//! One weir process at work on a run: everything is started, a proposer's cells are measured one after the
-//! other, and everything is ended and put back.
+//! One weir process at work on a run: everything is started, a proposer's cells are measured one after the other, and
+//! everything is ended and restored.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ use crate::proposer::{MakeProposer, Proposer, Step};
 use crate::sampling::Sampled;
 use crate::{Event, LabError, alone, budget, capacity, settings};
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// The run's folder.
     pub folder: PathBuf,
     /// Complete or interrupted.
     pub outcome: Outcome,
-    /// What this session took, by the clock of the hosts.
+    /// Length of this session, by the clock of the hosts.
     pub took: Duration,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Session<'a> {
     pub(crate) number: u32,
     pub(crate) writer: RunWriter,
     pub(crate) history: History,
-    /// What configures the proxy in a cluster, where something does.
+    /// Controller of the proxy in a cluster; `None` without one.
     pub(crate) controlled: Option<Controlled>,
-    /// When the run was begun, by the clock of the hosts.
+    /// Start of the session, by the clock of the hosts.
     pub(crate) begun: Duration,
 }
 
 impl Session<'_> {
-    /// Starts everything, measures what is proposed, and ends everything.
+    /// Starts everything, measures the proposed cells, and ends everything.
     pub(crate) fn run(
         &mut self,
         mut hosts: Hosts,
@@ -55,10 +55,7 @@ impl Session<'_> {
     ) -> Result<Summary, LabError> {
         let begun = self.begun;
         let at = Timestamp::now().to_string();
-        self.writer.append(&Record::Session(SessionRecord {
-            session: self.number,
-            at,
-        }))?;
+        self.writer.append(&Record::Session(SessionRecord { session: self.number, at }))?;
         let folder = self.options.folder.clone();
         let before = weir_probe::allowed_cpus();
         let own_cpus = hosts.own_cpus(&self.header.cpus);
@@ -93,19 +90,14 @@ impl Session<'_> {
             Err(error) => (Outcome::Failed, error.to_string()),
         };
         let at = Timestamp::now().to_string();
-        let end = self
-            .writer
-            .append(&Record::End(EndRecord { at, outcome, error }));
+        let end = self.writer.append(&Record::End(EndRecord { at, outcome, error }));
         result?;
         end?;
-        Ok(Summary {
-            folder,
-            outcome,
-            took,
-        })
+        Ok(Summary { folder, outcome, took })
     }
 
-    /// Samples of a run that goes on count their time from its first begin.
+    /// Returns the options of sampling, if samples are wanted. In a resumed run, samples count their time from its
+    /// first start.
     fn sampled(&self) -> Option<Sampled> {
         let interval = self.options.samples?;
         let begun: Option<Timestamp> = self.header.started_at.parse().ok();
@@ -146,8 +138,7 @@ impl Session<'_> {
             interrupted: &self.options.stop,
         };
         let mut arms = Arms::new(bench, controlled.as_mut())?;
-        let added = self.history.added.iter().cloned();
-        added.for_each(|arm| arms.add(arm));
+        self.history.added.iter().cloned().for_each(|arm| arms.add(arm));
         let sampled = self.sampled();
         let mut lab = Lab {
             header: self.header,
@@ -181,11 +172,10 @@ impl Session<'_> {
     }
 }
 
-/// Does what a proposer proposes, until it has nothing more to propose or the user stops the run.
+/// Carries out a proposer's steps until there are no more or the user stops the run.
 ///
 /// # Errors
-/// A host is gone, a record cannot be written, an arm does not start; or the proposer says of an outcome that
-/// the run cannot go on with it.
+/// A host is lost, a record cannot be written, or an arm does not start; or the proposer refuses an outcome.
 fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError> {
     let mut is_promised = false;
     let unmeasured = 1.0 - lab.header.study.blocks.discard;
@@ -226,7 +216,7 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
     Ok(())
 }
 
-/// How long everything takes that earlier sessions have left, about; new instances of all arms take `renewal`.
+/// Estimates how long the rest of a run takes after earlier sessions; new instances of all arms take `renewal`.
 fn takes(header: &RunHeader, history: &History, renewal: Duration, is_observed: bool) -> Duration {
     let study = &header.study;
     let mut takes = budget::takes(study, history, renewal);

@@ -1,48 +1,51 @@
-//! How several generators start one load together, and how far apart they did.
+//! Common start of several generators for one load, and the differences between their starts.
 //!
-//! Each says when its connections are open. When all have said so, their clocks are compared with this process's, and all
-//! are told one start, each by its own clock. What they say of their starts is compared by the same clocks.
+//! Each generator reports when its connections are open. When all have done so, their clocks are compared with this
+//! process's, and all get one start time, each by its own clock. The starts that they report are compared by the same
+//! clocks.
 
 use weir_agent::AgentError;
 use weir_model::record::GeneratorStart;
 
 use crate::host::Host;
 
-/// From when all are ready to the start, nanoseconds: time for the message of it, beside round trips.
+/// Time between the last generator's readiness and the start, nanoseconds: enough for the message, in addition to round
+/// trips.
 const LEAD_NS: u64 = 100_000_000;
 
-/// The start of a load that is dealt to some generators; one alone starts by itself.
+/// Start of a load that is divided among generators; a single generator starts by itself.
 pub(crate) struct Start<'a> {
     generators: Vec<Generator<'a>>,
 }
 
 struct Generator<'a> {
     host: &'a Host,
-    /// How far its clock is ahead of this process's, and by how much that may be wrong, nanoseconds.
+    /// Lead of the generator's clock over this process's, and its error bound, nanoseconds.
     clock: (i64, u64),
     is_ready: bool,
-    /// By this process's clock.
+    /// Start by this process's clock, nanoseconds; `None` before it is reported.
     started_ns: Option<u64>,
 }
 
 impl<'a> Start<'a> {
-    /// Of generators on these hosts, whose clocks are so far ahead.
+    /// Prepares the start of generators on these hosts, with how far each host's clock is ahead, nanoseconds.
     pub(crate) fn of(generators: impl Iterator<Item = (&'a Host, i64)>) -> Start<'a> {
-        let of_one = |(host, ahead_ns)| Generator {
-            host,
-            clock: (ahead_ns, 0),
-            is_ready: false,
-            started_ns: None,
-        };
         Start {
-            generators: generators.map(of_one).collect(),
+            generators: generators
+                .map(|(host, ahead_ns)| Generator {
+                    host,
+                    clock: (ahead_ns, 0),
+                    is_ready: false,
+                    started_ns: None,
+                })
+                .collect(),
         }
     }
 
-    /// A generator is ready. The last one's word has all start; `load` is the number of each one's load.
+    /// Marks a generator as ready; the last one starts all. `load` returns the number of each generator's load.
     ///
     /// # Errors
-    /// A host is gone.
+    /// A host is lost.
     pub(crate) fn ready(
         &mut self,
         generator: usize,
@@ -65,7 +68,7 @@ impl<'a> Start<'a> {
         Ok(())
     }
 
-    /// A generator has started at this moment of its clock: when that was by this process's.
+    /// Notes that a generator started at `at_ns` of its clock; returns that time by this process's clock.
     pub(crate) fn started(&mut self, generator: usize, at_ns: u64) -> u64 {
         let one = &mut self.generators[generator];
         let here_ns = at_ns.wrapping_add_signed(one.clock.0.wrapping_neg());
@@ -73,7 +76,7 @@ impl<'a> Start<'a> {
         here_ns
     }
 
-    /// When each of several started.
+    /// Returns the start of each generator relative to the first; empty for a single generator.
     pub(crate) fn starts(&self) -> Vec<GeneratorStart> {
         let started = || self.generators.iter().filter_map(|one| one.started_ns);
         let first = started().min().unwrap_or(0);

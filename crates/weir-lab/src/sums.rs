@@ -1,5 +1,5 @@
-//! Sums of users' files, and of what the run folder says of the run, by which a run that goes on knows them
-//! again: blocks that were measured with others do not mix.
+//! Checksums of users' files and of the run's header and study in the run folder. A resumed run compares them, so that
+//! blocks measured with different files or settings do not mix.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -13,13 +13,13 @@ use weir_record::{HEADER_FILE, RecordError, RunWriter, STUDY_FILE};
 use crate::LabError;
 use crate::flows::Flows;
 
-/// The file in the run folder with the sums of what the loads name.
+/// Name of the file in the run folder with checksums of the files that the loads name.
 const OF_LOADS: &str = "loads.sha256";
 
-/// The file in the run folder with the sums of what the header says, and of the study as it was typed.
+/// Name of the file in the run folder with checksums of the header's fields, and of the study as the user typed it.
 const OF_HEADER: &str = "run.sha256";
 
-/// Writes down what a run begins with: its header and study, and the sums of what its loads name.
+/// Writes the checksums of the run's header and study, and those of the files that its loads name.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -32,8 +32,8 @@ pub(crate) fn keep(writer: &mut RunWriter, of_loads: &str) -> Result<(), LabErro
     Ok(())
 }
 
-/// A line for each field of the header of the run in a folder, for each of the study in it, and for the study
-/// as it was typed.
+/// Returns a line with a checksum for each field of the header in a run folder, for each field of its study, and for
+/// the study as the user typed it.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -42,11 +42,7 @@ fn of_header(folder: &Path) -> Result<String, LabError> {
         let path = folder.join(name);
         weir_files::read(&path).map_err(|error| {
             let action = "read";
-            LabError::from(RecordError::Io {
-                action,
-                path,
-                error,
-            })
+            LabError::from(RecordError::Io { action, path, error })
         })
     };
     let header: Value = serde_json::from_slice(&read(HEADER_FILE)?)
@@ -55,10 +51,7 @@ fn of_header(folder: &Path) -> Result<String, LabError> {
     for (name, value) in header.as_object().into_iter().flatten() {
         let within = value.as_object().filter(|_| name == "study");
         let Some(within) = within else {
-            parts.push((
-                format!("{HEADER_FILE}: {name}"),
-                value.to_string().into_bytes(),
-            ));
+            parts.push((format!("{HEADER_FILE}: {name}"), value.to_string().into_bytes()));
             continue;
         };
         parts.extend(within.iter().map(|(field, value)| {
@@ -70,26 +63,24 @@ fn of_header(folder: &Path) -> Result<String, LabError> {
     Ok(weir_agent::sums(parts))
 }
 
-/// The run in a folder is said to be what it was when it began.
+/// Checks that header and study in a run folder are as they were when the run began.
 ///
 /// # Errors
-/// What differs, by name; or a file cannot be read.
+/// Names of the differing fields; or a file cannot be read.
 pub(crate) fn must_have_same_header(folder: &Path) -> Result<(), LabError> {
     must_be_known_and_as_before(&folder.join(OF_HEADER), &of_header(folder)?)
 }
 
-/// A line for each file that the study's loads name.
+/// Returns a line with a checksum for each file that the study's loads name.
 ///
 /// # Errors
-/// One cannot be read, or what it is for cannot be made of it.
+/// A file cannot be read, or its content is not usable.
 pub(crate) fn of_loads(study: &Study) -> Result<String, LabError> {
     let mut lines = Vec::new();
     for load in &study.loads {
         let flows = Flows::read(load, None)?;
         let files = flows.files.iter();
-        let mut files: Vec<_> = files
-            .map(|(name, text)| (&**name, text.0.clone()))
-            .collect();
+        let mut files: Vec<_> = files.map(|(name, text)| (&**name, text.0.clone())).collect();
         for name in flows.trace_files() {
             let text =
                 read_at_most(Path::new(name), LARGEST_DATA).map_err(|error| LabError::Request {
@@ -106,7 +97,7 @@ pub(crate) fn of_loads(study: &Study) -> Result<String, LabError> {
     Ok(lines.into_iter().map(|line| line + "\n").collect())
 }
 
-/// What the loads send comes from the files that the run in `folder` was begun with.
+/// Checks that the files that the loads use are those with which the run in `folder` began.
 ///
 /// # Errors
 /// A file has changed or is gone.
@@ -123,10 +114,10 @@ pub(crate) fn must_have_same_loads(header: &RunHeader, folder: &Path) -> Result<
     }
 }
 
-/// The files are those whose sums are in `file`; where there is none, nothing has been begun with them.
+/// Checks that the files have the checksums recorded in `file`; without `file`, nothing has begun with them.
 ///
 /// # Errors
-/// Some have changed, or nobody can tell.
+/// Some files have changed, or `file` cannot be read.
 pub(crate) fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
     let before = match weir_files::read(file) {
         Ok(before) => String::from_utf8_lossy(&before).into_owned(),
@@ -135,9 +126,7 @@ pub(crate) fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError>
     };
     match &changed(&before, sums)[..] {
         [] => Ok(()),
-        [one] => Err(LabError::Resume(format!(
-            "{one} has changed since the run started"
-        ))),
+        [one] => Err(LabError::Resume(format!("{one} has changed since the run started"))),
         all => Err(LabError::Resume(format!(
             "these have changed since the run started: {}",
             all.join(", ")
@@ -145,7 +134,7 @@ pub(crate) fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError>
     }
 }
 
-/// As [`must_be_as_before`], of what every run is begun with.
+/// Checks as [`must_be_as_before`] does, but `file` must exist unless `sums` is empty: every run begins by writing it.
 fn must_be_known_and_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
     if !sums.is_empty()
         && let Err(error) = file.symlink_metadata()
@@ -162,12 +151,12 @@ fn unknown(file: &Path, error: &io::Error) -> LabError {
     ))
 }
 
-/// What has another sum than before, is not among them any more, or was not.
+/// Returns the names with a changed checksum, and those that only one of the two lists has.
 fn changed<'a>(before: &'a str, now: &'a str) -> Vec<&'a str> {
     let not_in = |sums: &'a str| move |line: &&str| !sums.lines().any(|known| known == *line);
     let lines = now.lines().filter(not_in(before));
-    let lines = lines.chain(before.lines().filter(not_in(now)));
     let mut names: Vec<_> = lines
+        .chain(before.lines().filter(not_in(now)))
         .map(|line| line.split_once("  ").map_or(line, |(_, file)| file))
         .collect();
     names.sort_unstable();

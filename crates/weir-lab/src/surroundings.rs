@@ -1,6 +1,6 @@
-//! What the network between the roles and their hosts are like, measured and read once before the first trial.
+//! State of the network between the roles and of their hosts, measured and read once before the first trial.
 //!
-//! Nothing here fails a run: what cannot be known is missing, with the reason.
+//! Nothing here fails a run: values that cannot be determined are missing, with the reason.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
@@ -20,36 +20,31 @@ use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::options::Role;
 
-/// Addresses of servers that weir did not start that are looked at: each takes a tenth of a second, and one that does not
-/// answer more.
+/// Maximum number of addresses of servers not started by weir that are measured. Each takes a tenth of a second, and
+/// longer if it does not answer.
 const MOST_EXTERNAL: usize = 3;
 
-/// Why something was not looked at any more.
+/// Reason given for values that were not measured any more.
 const INTERRUPTED: &str = "the run was stopped";
 
-/// Where it is looked.
+/// Hosts, roles and network whose state is measured.
 pub(crate) struct Around<'a> {
     pub(crate) study: &'a Study,
     pub(crate) hosts: &'a Hosts,
     pub(crate) roles: &'a CpuRoles,
     pub(crate) network: NetworkUsed,
-    /// The user's wish to end the run.
+    /// Set when the user wants to end the run.
     pub(crate) interrupted: &'a AtomicBool,
 }
 
 impl Around<'_> {
-    /// What there is, and what of it spoils figures. Hosts are looked at first: they are quiet then.
+    /// Measures the state, and returns it with remarks about conditions that distort results. Hosts are read first,
+    /// while they are idle.
     pub(crate) fn look(&self) -> (Surroundings, Vec<Remark>) {
-        let mut found = Surroundings {
-            hosts: self.look_at_hosts(),
-            ..Surroundings::default()
-        };
+        let mut found = Surroundings { hosts: self.look_at_hosts(), ..Surroundings::default() };
         let started = self.starts_a_proxy();
         let origin = started && Hosts::has_origin(self.study);
-        let ways = [
-            (started, Role::Generator, Role::Proxy),
-            (origin, Role::Proxy, Role::Origin),
-        ];
+        let ways = [(started, Role::Generator, Role::Proxy), (origin, Role::Proxy, Role::Origin)];
         for (_, from, to) in ways.into_iter().filter(|(is_there, ..)| *is_there) {
             for host in self.askers(from) {
                 self.add((from, host, to), self.between(from, host, to), &mut found);
@@ -72,7 +67,7 @@ impl Around<'_> {
         (found, spoilt.into_iter().map(Remark::of_run).collect())
     }
 
-    /// The hosts of a role, each of which has a link of its own to the next.
+    /// Returns the hosts of a role, each of which has a link of its own to the next role.
     fn askers(&self, role: Role) -> Vec<&Host> {
         match role {
             Role::Generator if self.network == NetworkUsed::Hosts => {
@@ -87,14 +82,17 @@ impl Around<'_> {
         kinds.into_iter().any(ProxyKind::is_started)
     }
 
-    /// Addresses of proxies that weir does not start, each once.
+    /// Returns the distinct addresses of proxies that weir does not start.
     fn external(&self) -> BTreeSet<SocketAddr> {
-        let arms = self.study.arms.iter();
-        let specs = arms.filter_map(|arm| self.study.proxy_of(arm).external.as_ref());
-        specs.flat_map(ExternalSpec::addresses).collect()
+        self.study
+            .arms
+            .iter()
+            .filter_map(|arm| self.study.proxy_of(arm).external.as_ref())
+            .flat_map(ExternalSpec::addresses)
+            .collect()
     }
 
-    /// Puts down what was found of a link, and what was not.
+    /// Adds the measured and unmeasured values of a link.
     fn add(
         &self,
         (from, host, to): (Role, &Host, Role),
@@ -103,9 +101,7 @@ impl Around<'_> {
     ) {
         let host = (self.askers(from).len() > 1).then(|| host.called().to_owned());
         let (from, to) = (end(from), end(to));
-        let on = host
-            .as_ref()
-            .map_or(String::new(), |host| format!(" on {host}"));
+        let on = host.as_ref().map_or(String::new(), |host| format!(" on {host}"));
         let name = |what: &str| format!("{what} {from}{on} to {to}").trim_start().to_owned();
         let figures = match found {
             Ok(figures) => figures,
@@ -129,7 +125,7 @@ impl Around<'_> {
         });
     }
 
-    /// The link that an arm's bytes would take.
+    /// Measures the link that an arm's bytes would take.
     fn between(&self, from: Role, host: &Host, to: Role) -> Result<LinkFigures, String> {
         let (hosts, theirs) = (self.hosts, self.cpus(to).clone());
         if let NetworkUsed::Namespaces { mtu } = self.network {
@@ -145,11 +141,7 @@ impl Around<'_> {
         }
         let address = hosts.address(to, from).map_err(said)?;
         let secret = RandomState::new().build_hasher().finish();
-        let listener = LinkListener {
-            address,
-            cpus: theirs,
-            secret,
-        };
+        let listener = LinkListener { address, cpus: theirs, secret };
         let at = hosts.host(to).ask(listener).map_err(said)?;
         if at.ip() != address {
             return Err(said(hosts.elsewhere(to, at, address.to_string())));
@@ -175,13 +167,17 @@ impl Around<'_> {
 
     fn look_at_hosts(&self) -> Vec<HostRecord> {
         let generator = self.hosts.host(Role::Generator);
-        let clock = |host: &Host| match std::ptr::eq(host, generator) {
-            true => Ok(None),
-            // Both are known against this process's clock.
-            false => host.clock_offset_ns().and_then(|(own, error)| {
-                let (theirs, more) = generator.clock_offset_ns()?;
-                Ok(Some((own.wrapping_sub(theirs), error.saturating_add(more))))
-            }),
+        let clock = |host: &Host| {
+            if std::ptr::eq(host, generator) {
+                Ok(None)
+            } else {
+                // Both are known against this process's clock.
+
+                host.clock_offset_ns().and_then(|(own, error)| {
+                    let (theirs, more) = generator.clock_offset_ns()?;
+                    Ok(Some((own.wrapping_sub(theirs), error.saturating_add(more))))
+                })
+            }
         };
         let mut records = Vec::new();
         for (host, mut here) in self.hosts.each() {
@@ -209,7 +205,8 @@ impl Around<'_> {
         records
     }
 
-    /// Whether a role is played on a host of the run: a proxy may be elsewhere, and then has no origin server of ours.
+    /// Returns true if a role is on a host of the run: a proxy may be elsewhere, and then has no origin server of
+    /// weir's.
     fn is_there(&self, role: Role) -> bool {
         match role {
             Role::Generator => true,
@@ -231,22 +228,20 @@ impl Around<'_> {
         }
     }
 
-    /// Addresses on other hosts that a role exchanges bytes with.
+    /// Returns the addresses on other hosts with which a role exchanges bytes.
     fn others(&self, role: Role) -> Vec<IpAddr> {
-        let far = |other: Role| match self.is_there(other) {
-            true => self.hosts.ways(other, role),
-            false => BTreeSet::new(),
+        let far = |other: Role| {
+            if self.is_there(other) { self.hosts.ways(other, role) } else { BTreeSet::new() }
         };
         match role {
-            Role::Generator => {
-                let external = self.external().into_iter().map(|at| at.ip());
-                let away = external.filter(|at| !crate::hosts::is_own(*at));
-                away.chain(far(Role::Proxy)).collect()
-            }
-            Role::Proxy => [Role::Generator, Role::Origin]
+            Role::Generator => self
+                .external()
                 .into_iter()
-                .flat_map(far)
+                .map(|at| at.ip())
+                .filter(|at| !crate::hosts::is_own(*at))
+                .chain(far(Role::Proxy))
                 .collect(),
+            Role::Proxy => [Role::Generator, Role::Origin].into_iter().flat_map(far).collect(),
             Role::Origin => far(Role::Proxy).into_iter().collect(),
         }
     }

@@ -1,4 +1,4 @@
-//! Blocks as slices of one continuous trial: who has the load when.
+//! Division of a continuous trial into slices: which arm has the load when, and for which block.
 
 use std::time::Duration;
 
@@ -9,20 +9,21 @@ use weir_stats::{SplitMix64, block_order};
 use crate::budget::repeats;
 use crate::cell::{Cell, Rates, StepBlock, Steps};
 
-/// Each arm is loaded once, unmeasured, for about this long before the first block: connections
-/// are warm, caches filled, processes scheduled.
+/// Time for which each arm is loaded once, unmeasured, before the first block: connections are warm, caches filled,
+/// processes scheduled.
 const WARM_UP: Duration = Duration::from_millis(250);
-/// Where that is more than this share of its measured slices it is less,
+/// Maximum warm-up as a share of the arm's measured slices; a longer one is shortened to it.
 const WARM_UP_SHARE: f64 = 0.05;
-/// but as long as this: some requests on each of a few dozen connections.
+/// Minimum warm-up: enough for some requests on each of a few dozen connections.
 const SHORTEST_WARM_UP: Duration = Duration::from_millis(50);
-/// The least that an arm rests before its counters are read for the last time.
+/// Minimum time that an arm rests before its counters are read for the last time.
 const SHORTEST_REST: Duration = Duration::from_millis(10);
 
-/// What a trial of so many blocks has around them: how long each arm is loaded before the first, and how long the
-/// last one's arm rests before its counters are read for the last time, as long as what is not measured of a slice.
-/// Where what is due repeats with the slices both are whole ones: bursts then come in the same places of all. An arm that
-/// runs alone is new, whatever its blocks, so it has all of the warm-up.
+/// Returns the warm-up and the final rest of a trial of so many blocks. The warm-up is the time for which each arm is
+/// loaded before the first block. The rest is the time before the last arm's counters are read for the last time, as
+/// long as the unmeasured part of a slice. If the due requests repeat with the slices, both are whole slices, so that
+/// bursts come at the same places of all. An arm that runs alone is new, whatever its blocks, so it has the full
+/// warm-up.
 pub(crate) fn around(
     slice: Duration,
     blocks: u32,
@@ -30,59 +31,49 @@ pub(crate) fn around(
     (repeats, phase): (bool, Phase),
 ) -> (Duration, Duration) {
     let share = (slice * 2 * blocks).mul_f64(WARM_UP_SHARE);
-    let warm_up = match phase.is_alone() {
-        true => WARM_UP,
-        false => share.clamp(SHORTEST_WARM_UP, WARM_UP),
-    };
+    let warm_up = if phase.is_alone() { WARM_UP } else { share.clamp(SHORTEST_WARM_UP, WARM_UP) };
     let whole = warm_up.as_secs_f64() / slice.as_secs_f64().max(1e-9);
     match repeats {
         true => (slice * (whole.ceil() as u32).max(1), slice),
         // A study that discards nothing has said nothing of what stays behind.
-        false if discard > 0.0 => (
-            warm_up,
-            slice.mul_f64(discard).max(SHORTEST_REST).min(slice),
-        ),
+        false if discard > 0.0 => (warm_up, slice.mul_f64(discard).max(SHORTEST_REST).min(slice)),
         false => (warm_up, slice),
     }
 }
 
-/// What one slice is for.
+/// Arm and block of one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// The arm that has the load.
+    /// Index of the arm that has the load.
     pub(crate) arm: usize,
-    /// The block it counts for; `None` before the first and after the last.
+    /// Number of the block that the slice counts for; `None` before the first and after the last.
     pub(crate) block: Option<u32>,
-    /// Whether it is the arm's first or second in the block: 0 or 1.
+    /// Index of the slice among the arm's slices in the block: 0 or 1.
     pub(crate) turn: usize,
 }
 
 impl Turn {
-    /// One that counts for no block.
+    /// Makes a turn that counts for no block.
     fn unmeasured(arm: usize) -> Turn {
-        Turn {
-            arm,
-            block: None,
-            turn: 0,
-        }
+        Turn { arm, block: None, turn: 0 }
     }
 }
 
-/// The slices of a trial and what each is for.
+/// Slices of a trial, with arm and block of each.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline {
     pub(crate) slices: Vec<Slice>,
     pub(crate) turns: Vec<Turn>,
-    /// For each slice the next one of the same arm, or the number of slices.
+    /// For each slice, the index of the next slice of the same arm, or the number of slices if there is none.
     pub(crate) next_of_arm: Vec<usize>,
     pub(crate) arms: usize,
-    /// Whether each slice has a length of its own ([`Rates::Steps`]).
+    /// True if each slice has a length of its own ([`Rates::Steps`]).
     pub(crate) is_stepped: bool,
 }
 
 impl Timeline {
-    /// The blocks of a cell: every arm twice in a block, in a random order and its mirror image. The first
-    /// part of each slice is not measured. Arms are places in [`Cell::arms`].
+    /// Divides the blocks of a cell into slices: each block has every arm twice, in a random order and its mirror
+    /// image. The first part of each slice is not measured. Arms are indexes in [`Cell::arms`].
     pub(crate) fn of(cell: &Cell) -> Timeline {
         if let Rates::Steps(steps) = &cell.rates {
             return Timeline::of_steps(cell, steps);
@@ -101,12 +92,8 @@ impl Timeline {
         // The last block's arms rest before the counters are read for the last time.
         let last = turns.last().map_or(0, |turn| turn.arm);
         turns.push(Turn::unmeasured((last + 1) % arms));
-        let (warm_up, rest) = around(
-            cell.slice,
-            blocks,
-            cell.discard,
-            (repeats(&cell.load), cell.phase),
-        );
+        let (warm_up, rest) =
+            around(cell.slice, blocks, cell.discard, (repeats(&cell.load), cell.phase));
         let length = |place: usize| match place {
             place if place < arms => warm_up,
             place if place + 1 == turns.len() => rest,
@@ -115,26 +102,22 @@ impl Timeline {
         let lead = cell.slice.mul_f64(cell.unmeasured());
         let slices = slices(&turns, length, |_| lead);
         let next_of_arm = next_of_arm(&turns, arms);
-        Timeline {
-            slices,
-            turns,
-            next_of_arm,
-            arms,
-            is_stepped: false,
-        }
+        Timeline { slices, turns, next_of_arm, arms, is_stepped: false }
     }
 
-    /// Blocks of their own lengths, in which each arm comes once.
+    /// Divides blocks of their own lengths into slices; each arm comes once in a block.
     fn of_steps(cell: &Cell, steps: &Steps) -> Timeline {
         let (arms, first) = (cell.arms.len(), cell.first_block);
         let mut rng = SplitMix64::new(cell.seed);
         let mut turns: Vec<Turn> = (0..arms).map(Turn::unmeasured).collect();
         for block in first..first + steps.blocks.len() as u32 {
             let order = order_after(turns.last().map(|turn| turn.arm), arms, &mut rng);
-            turns.extend(order.into_iter().take(arms).map(|arm| Turn {
-                block: Some(block),
-                ..Turn::unmeasured(arm)
-            }));
+            turns.extend(
+                order
+                    .into_iter()
+                    .take(arms)
+                    .map(|arm| Turn { block: Some(block), ..Turn::unmeasured(arm) }),
+            );
         }
         let last = turns.last().map_or(0, |turn| turn.arm);
         turns.push(Turn::unmeasured((last + 1) % arms));
@@ -142,34 +125,30 @@ impl Timeline {
             let turn: &Turn = turns.get(place)?;
             steps.blocks.get((turn.block? - first) as usize)
         };
-        let length = |place: usize| match block(place) {
-            Some(block) => block.slice(),
-            None if place == 0 => (steps.rest + steps.warm_up).max(SHORTEST_REST),
-            None if place < arms => steps.warm_up.max(SHORTEST_REST),
-            None => SHORTEST_REST,
-        };
-        let lead = |place: usize| block(place).map_or(Duration::ZERO, StepBlock::lead);
-        let slices = slices(&turns, length, lead);
+        let slices = slices(
+            &turns,
+            |place| match block(place) {
+                Some(block) => block.slice(),
+                None if place == 0 => (steps.rest + steps.warm_up).max(SHORTEST_REST),
+                None if place < arms => steps.warm_up.max(SHORTEST_REST),
+                None => SHORTEST_REST,
+            },
+            |place| block(place).map_or(Duration::ZERO, StepBlock::lead),
+        );
         let next_of_arm = next_of_arm(&turns, arms);
-        Timeline {
-            slices,
-            turns,
-            next_of_arm,
-            arms,
-            is_stepped: true,
-        }
+        Timeline { slices, turns, next_of_arm, arms, is_stepped: true }
     }
 
-    /// How long it lasts.
+    /// Returns the length of the trial.
     pub(crate) fn length(&self) -> Duration {
         Duration::from_nanos(self.slices.last().map_or(0, |slice| slice.end))
     }
 }
 
-/// A block's order whose first arm is not the one that had the load before: an arm's counters are
-/// read at the begin of its slices, and exact only when it rested. Of two arms that would leave no choice, and an
-/// order that is always the same may beat with something else; there what a counter lags behind goes to
-/// the same arm's next block.
+/// Returns the order of a block such that its first arm is not the one that had the load before, because an arm's
+/// counters are read at the start of its slices, and are exact only if it has rested. Two arms would have no choice,
+/// and an order that is always the same may beat with something else; there the counts that come late go to the same
+/// arm's next block.
 fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<usize> {
     loop {
         let order = block_order(arms, rng);
@@ -179,30 +158,28 @@ fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<
     }
 }
 
-/// The turns as slices in time, without gaps, each as long as its place says; the first part of those in blocks, `lead`
-/// of the place, is not measured.
+/// Lays out the turns as slices in time, without gaps, with the given lengths by index. In slices of blocks, the first
+/// part of length `lead` is not measured.
 fn slices(
     turns: &[Turn],
     length: impl Fn(usize) -> Duration,
     lead: impl Fn(usize) -> Duration,
 ) -> Vec<Slice> {
     let mut start = 0;
-    let one = |(place, turn): (usize, &Turn)| {
-        let end = start + length(place).as_nanos() as u64;
-        let measure_from = match turn.block {
-            Some(_) => start + lead(place).as_nanos() as u64,
-            None => end,
-        };
-        let slice = Slice {
-            arm: turn.arm,
-            start,
-            measure_from,
-            end,
-        };
-        start = end;
-        slice
-    };
-    turns.iter().enumerate().map(one).collect()
+    turns
+        .iter()
+        .enumerate()
+        .map(|(place, turn)| {
+            let end = start + length(place).as_nanos() as u64;
+            let measure_from = match turn.block {
+                Some(_) => start + lead(place).as_nanos() as u64,
+                None => end,
+            };
+            let slice = Slice { arm: turn.arm, start, measure_from, end };
+            start = end;
+            slice
+        })
+        .collect()
 }
 
 fn next_of_arm(turns: &[Turn], arms: usize) -> Vec<usize> {
@@ -228,29 +205,22 @@ mod tests {
             });
             for block in 3..23 {
                 let mut seen = vec![0; arms];
-                let turns = timeline
+                timeline
                     .turns
                     .iter()
-                    .filter(|turn| turn.block == Some(block));
-                turns.for_each(|turn| seen[turn.arm] += 1);
+                    .filter(|turn| turn.block == Some(block))
+                    .for_each(|turn| seen[turn.arm] += 1);
                 assert_eq!(seen, vec![2; arms]);
             }
-            let alike =
-                |pair: &&[Turn]| pair[0].block != pair[1].block && pair[0].arm == pair[1].arm;
-            let repeated = timeline.turns[arms..].windows(2).filter(alike).count();
+            let repeated = timeline.turns[arms..]
+                .windows(2)
+                .filter(|pair| pair[0].block != pair[1].block && pair[0].arm == pair[1].arm)
+                .count();
             match arms {
-                2 => assert!(
-                    (3..=17).contains(&repeated),
-                    "the order of two is left to chance"
-                ),
+                2 => assert!((3..=17).contains(&repeated), "the order of two is left to chance"),
                 _ => assert_eq!(repeated, 0),
             }
-            assert!(
-                timeline
-                    .slices
-                    .windows(2)
-                    .all(|pair| pair[0].end == pair[1].start)
-            );
+            assert!(timeline.slices.windows(2).all(|pair| pair[0].end == pair[1].start));
         }
     }
 

@@ -1,10 +1,10 @@
-//! One continuous trial over several arms: the load moves, counters are read at every switch, and
-//! each block is handed on when everything that belongs to it is known.
+//! One continuous trial over several arms: the load moves from arm to arm, counters are read at every switch, and each
+//! block is passed on as soon as it is complete.
 //!
-//! The load and the counters may be on different hosts. Whoever has counters is told when the trial
-//! began, in the time of its own clock, and reads by the timeline from then on. How far the clocks are
-//! apart is found out before the load begins: it takes some round trips. A load may be dealt to several
-//! generators, which start together: what they count of a slice is added.
+//! The load and the counters may be on different hosts. Each host with counters gets the start of the trial by its own
+//! clock, and reads by the timeline from then on. The differences between the clocks are measured before the load
+//! begins, since that takes some round trips. A load may be divided among several generators, which start together;
+//! their counts of a slice are added.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,83 +27,86 @@ use crate::sampling::{Said, Sampled, Sampling};
 use crate::start::Start;
 use crate::timeline::Timeline;
 
-/// How often the user's wish to stop is looked for.
+/// Interval between checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long ago a load may have begun, or how far ahead, when its generator tells that it has.
+/// Maximum difference between the present time and the start that a generator reports for its load, nanoseconds.
 const NEWS: u64 = 60_000_000_000;
 
-/// What a trial is to do.
+/// Description of a trial to run.
 pub(crate) struct Trial<'a> {
     pub(crate) timeline: &'a Timeline,
-    /// The load of each generator, but for the slices, which are the timeline's.
+    /// Load of each generator, without the slices, which come from the timeline.
     pub(crate) jobs: Vec<LoadJob>,
     pub(crate) hosts: &'a Hosts,
     pub(crate) watched: Watched<'a>,
-    /// Slices and time of the load's earlier trials in this session: records count on.
+    /// Slices and time of the load's earlier trials in this session, after which records continue their numbering.
     pub(crate) before: Before,
-    /// How often counters are sampled; `None`: not at all.
+    /// Interval and start time of samples; `None`: no samples.
     pub(crate) sampled: Option<Sampled>,
-    /// The user's wish.
+    /// Set when the user wants to end the run.
     pub(crate) interrupted: &'a AtomicBool,
 }
 
-/// Whose counters are read, on which CPUs.
+/// Arms whose counters are read, and the CPUs of all roles.
 pub(crate) struct Watched<'a> {
-    /// The slot of each arm, in the order of the cell.
+    /// Slot of each arm, in the order of the cell.
     pub(crate) slots: Vec<usize>,
-    /// Pods of their proxies, where they are known.
+    /// Pods of the arms' proxies, as far as known.
     pub(crate) pods: Vec<ArmPods>,
-    /// The CPUs of each arm's proxy.
+    /// CPUs of each arm's proxy.
     pub(crate) proxies: Vec<CpuSet>,
     pub(crate) generator: &'a CpuSet,
-    /// Those of the origin server.
+    /// CPUs of the origin server.
     pub(crate) origin: &'a CpuSet,
-    /// What each arm has less of than the others.
+    /// Resource of which each arm has less than the others; `None` for none.
     pub(crate) taken: Vec<Option<Taken>>,
 }
 
 impl Watched<'_> {
-    /// CPUs of roles that are here of which each arm has less; nothing where none has.
+    /// Returns CPUs and percentage that each arm has less, of roles on this host; empty if no arm has less of anything.
     fn taken(&self, has: &dyn Fn(Role) -> bool) -> Vec<Option<(CpuSet, u32)>> {
         if self.taken.iter().all(Option::is_none) {
             return Vec::new();
         }
-        let of_arm = |(taken, proxy): (&Option<Taken>, &CpuSet)| {
-            let taken = (*taken)?;
-            let (role, cpus) = match taken.from {
-                TakenFrom::Generator => (Role::Generator, self.generator),
-                TakenFrom::Proxy => (Role::Proxy, proxy),
-                TakenFrom::Origin => (Role::Origin, self.origin),
-            };
-            has(role).then(|| (cpus.clone(), taken.percent))
-        };
-        self.taken.iter().zip(&self.proxies).map(of_arm).collect()
+        self.taken
+            .iter()
+            .zip(&self.proxies)
+            .map(|(taken, proxy)| {
+                let taken = (*taken)?;
+                let (role, cpus) = match taken.from {
+                    TakenFrom::Generator => (Role::Generator, self.generator),
+                    TakenFrom::Proxy => (Role::Proxy, proxy),
+                    TakenFrom::Origin => (Role::Origin, self.origin),
+                };
+                has(role).then(|| (cpus.clone(), taken.percent))
+            })
+            .collect()
     }
 }
 
-/// What is heard of a trial while it goes on.
+/// Data that a trial passes on while it runs.
 pub(crate) enum Heard<'a> {
-    /// A block is whole.
+    /// A complete block.
     Block(&'a FinishedBlock),
-    /// What was sampled.
+    /// Sampled counters.
     Sampled(Said),
 }
 
-/// What a trial leaves beside its blocks.
+/// Results of a trial in addition to its blocks.
 #[derive(Debug, Default)]
 pub(crate) struct TrialEnd {
-    /// What all generators have counted, together.
+    /// Sum of the generators' counts.
     pub(crate) load: LoadEnd,
-    /// What all hosts have watched, together.
+    /// Sum of the hosts' counters.
     pub(crate) watch: WatchEnd,
-    /// Requests answered, by arm.
+    /// Number of requests answered, by arm.
     pub(crate) answered: Vec<u64>,
-    /// Of the hosts, where there are several.
+    /// Clock offsets of the hosts; empty with a single host.
     pub(crate) clocks: Vec<ClockOffset>,
-    /// Of the generators, where there are several.
+    /// Starts of the generators; empty with a single generator.
     pub(crate) starts: Vec<GeneratorStart>,
-    /// What is added to the time of a slice for that of samples, nanoseconds, where there are any.
+    /// Offset to add to the time of slices to get that of samples, nanoseconds; `None` without samples.
     pub(crate) samples_at_ns: Option<i64>,
     /// CPU time that samples took, nanoseconds.
     pub(crate) samples_cpu_ns: u64,
@@ -112,25 +115,18 @@ pub(crate) struct TrialEnd {
 }
 
 impl Trial<'_> {
-    /// Runs it and hands every block on as soon as it is whole, and what was sampled; `hear` says whether to go on.
-    /// After a no it hears of no further block.
+    /// Runs the trial and passes on every block as soon as it is complete, and samples. `hear` returns whether to go
+    /// on; after false it gets no further block.
     pub(crate) fn run(
         &self,
         hear: &mut dyn FnMut(Heard<'_>) -> bool,
     ) -> Result<TrialEnd, AgentError> {
         let ahead = self.clocks_ahead()?;
         let clocks = self.clocks(&ahead);
-        let generators = self
-            .hosts
-            .generators()
-            .zip(self.hosts.places_of_generators());
-        let generators = generators.take(self.jobs.len());
+        let generators =
+            self.hosts.generators().zip(self.hosts.places_of_generators()).take(self.jobs.len());
         let names = generators.clone().map(|(host, _)| host.called().to_owned());
-        let start = Start::of(
-            generators
-                .clone()
-                .map(|(host, place)| (host, ahead[*place])),
-        );
+        let start = Start::of(generators.clone().map(|(host, place)| (host, ahead[*place])));
         let (send, told) = channel();
         let mut going = Going {
             trial: self,
@@ -147,11 +143,7 @@ impl Trial<'_> {
                 self.hosts.each().len(),
                 names.collect(),
             ),
-            end: TrialEnd {
-                answered: vec![0; self.timeline.arms],
-                clocks,
-                ..TrialEnd::default()
-            },
+            end: TrialEnd { answered: vec![0; self.timeline.arms], clocks, ..TrialEnd::default() },
         };
         let result = going.through(&told, hear);
         if result.is_err() {
@@ -172,20 +164,19 @@ impl Trial<'_> {
         slices.collect()
     }
 
-    /// How far the clock of each host is ahead of this process's, nanoseconds.
+    /// Returns how far the clock of each host is ahead of this process's, nanoseconds.
     fn clocks_ahead(&self) -> Result<Vec<i64>, AgentError> {
-        let ahead = |host: &Host| match host.is_this_one() {
-            true => Ok(0),
-            false => Ok(host.clock_offset_ns()?.0),
+        let ahead = |host: &Host| {
+            if host.is_this_one() { Ok(0) } else { Ok(host.clock_offset_ns()?.0) }
         };
         self.hosts.each().map(|(host, _)| ahead(host)).collect()
     }
 
-    /// The same of the generator's, of several the first one's, for the records.
+    /// Returns for the records how far the clock of each host is ahead of the generator's, of several the first one's.
+    /// Empty with a single host.
     fn clocks(&self, ahead: &[i64]) -> Vec<ClockOffset> {
         let generator = ahead[self.hosts.places_of_generators()[0]];
-        let hosts = self.hosts.each().zip(ahead);
-        let clocks = hosts.map(|((host, _), ahead)| ClockOffset {
+        let clocks = self.hosts.each().zip(ahead).map(|((host, _), ahead)| ClockOffset {
             host: host.called().to_owned(),
             ahead_ns: ahead.wrapping_sub(generator),
         });
@@ -195,7 +186,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The counters that a host is to read, if it has any.
+    /// Builds the job of reading counters for a host.
     fn watch(&self, (host, here): (&Host, &[Role]), start_ns: u64) -> WatchJob {
         let slices = &self.timeline.slices;
         let mut times: Vec<u64> = slices.iter().map(|slice| slice.start).collect();
@@ -215,26 +206,26 @@ impl Trial<'_> {
     }
 }
 
-/// Something that goes on at a host.
+/// A job in progress on a host.
 struct Request<'a> {
     host: &'a Host,
     id: u64,
     has_ended: bool,
 }
 
-/// A trial that goes on.
+/// A running trial.
 struct Going<'a> {
     trial: &'a Trial<'a>,
     send: Sender<Told>,
-    /// One for each generator.
+    /// Load jobs, one for each generator.
     loads: Vec<Request<'a>>,
     start: Start<'a>,
-    /// How far the clock of each host is ahead of this process's, nanoseconds.
+    /// Lead of each host's clock over this process's, nanoseconds.
     ahead: Vec<i64>,
-    /// One for each host, once the load has begun.
+    /// Jobs that read counters, one for each host once the load has begun.
     watches: Vec<Request<'a>>,
     sampling: Sampling<'a>,
-    /// Slices that some generators have told of and others not yet: what each has counted.
+    /// Counts of slices that some generators have reported and others not yet, by slice and generator.
     dealt: BTreeMap<usize, Vec<Option<SliceData>>>,
     assembly: Assembly<'a>,
     end: TrialEnd,
@@ -302,25 +293,20 @@ impl Going<'_> {
     fn begin_loads(&mut self) -> Result<(), AgentError> {
         let trial = self.trial;
         for (generator, (host, job)) in trial.hosts.generators().zip(&trial.jobs).enumerate() {
-            let job = LoadJob {
-                slices: trial.slices(),
-                ..job.clone()
-            };
+            let job = LoadJob { slices: trial.slices(), ..job.clone() };
             let id = host.begin_load(job, generator, &self.send)?;
-            self.loads.push(Request {
-                host,
-                id,
-                has_ended: false,
-            });
+            self.loads.push(Request { host, id, has_ended: false });
         }
         Ok(())
     }
 
-    /// Ends what still goes on, as far as it can be reached.
+    /// Stops the jobs that still run, as far as their hosts can be reached.
     fn stop(&self) {
-        let all = self.loads.iter().chain(&self.watches);
-        let going_on = all.filter(|request| !request.has_ended);
-        going_on.for_each(|request| request.host.stop(request.id));
+        self.loads
+            .iter()
+            .chain(&self.watches)
+            .filter(|request| !request.has_ended)
+            .for_each(|request| request.host.stop(request.id));
     }
 
     fn take(&mut self, told: Told) -> Result<(), AgentError> {
@@ -331,12 +317,11 @@ impl Going<'_> {
             Told::Load(generator, Part::Event(LoadEvent::Started { at_ns })) => {
                 let here_ns = self.start.started(generator, at_ns);
                 let now = self.loads[generator].host.now().as_nanos() as u64;
-                match here_ns.abs_diff(now) > NEWS {
-                    true => Err(self.confused(generator, "a load that began at another time")),
-                    false => {
-                        self.begun(here_ns);
-                        self.watch_all(here_ns)
-                    }
+                if here_ns.abs_diff(now) > NEWS {
+                    Err(self.confused(generator, "a load that began at another time"))
+                } else {
+                    self.begun(here_ns);
+                    self.watch_all(here_ns)
                 }
             }
             Told::Load(generator, Part::Event(LoadEvent::Slice { slice, data, .. })) => {
@@ -382,7 +367,7 @@ impl Going<'_> {
         }
     }
 
-    /// What a generator has counted of a slice; the slice is known when all have told theirs.
+    /// Takes a generator's counts of a slice; the slice is passed on when all generators have reported it.
     fn counted(
         &mut self,
         generator: usize,
@@ -406,7 +391,7 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// The load has begun, by this process's clock.
+    /// Notes the start of the load by this process's clock.
     fn begun(&mut self, at_ns: u64) {
         let Some(sampled) = self.trial.sampled else {
             return;
@@ -416,7 +401,7 @@ impl Going<'_> {
         self.end.samples_at_ns.get_or_insert(at_ns);
     }
 
-    /// Has all hosts read their counters, once. `at_ns` is the start by this process's clock.
+    /// Starts the reading of counters on all hosts, once. `at_ns` is the start by this process's clock.
     fn watch_all(&mut self, at_ns: u64) -> Result<(), AgentError> {
         if !self.watches.is_empty() {
             return Ok(());
@@ -426,11 +411,7 @@ impl Going<'_> {
             let at_ns = at_ns.wrapping_add_signed(ahead);
             let job = self.trial.watch((host, &here), at_ns);
             let id = host.begin_watch(job, place, &self.send)?;
-            self.watches.push(Request {
-                host,
-                id,
-                has_ended: false,
-            });
+            self.watches.push(Request { host, id, has_ended: false });
         }
         Ok(())
     }

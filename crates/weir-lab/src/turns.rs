@@ -1,12 +1,13 @@
-//! The plan of a study whose arms cannot run side by side: one controller configures one proxy, so arms have it in turn.
+//! Plan of a study whose arms cannot run side by side: one controller configures one proxy, so the arms have it in
+//! turn.
 //!
-//! What the plan has as one cell of all arms becomes a *round*: a stretch of each arm, one after the other. Rounds come
-//! in mirrored order, A B, B A, A B, so a linear drift cancels over two of them. A stretch is one block, and those of a
-//! round have the same number: so a round is a replicate, and whatever drifts between its stretches is noise between
+//! A cell of all arms in the plan becomes a *round*: a stretch of each arm, one after the other. Rounds come in
+//! mirrored order, A B, B A, A B, so that a linear drift cancels over two of them. A stretch is one block, and all
+//! stretches of a round have the same number: so a round is a replicate. Drift between its stretches is noise between
 //! rounds, which intervals include. The stretches of a round are never taken for more than that.
 //!
-//! Putting an arm into force can take far longer than a stretch (a roll-out of pods). So an arm has the stretches of several
-//! loads in one turn, and the rounds of those loads are interleaved.
+//! Putting an arm into force can take far longer than a stretch (a roll-out of pods). Therefore an arm has the
+//! stretches of several loads in one turn, and the rounds of those loads are interleaved.
 
 use std::collections::VecDeque;
 
@@ -19,12 +20,12 @@ use crate::plan::Plan;
 use crate::proposer::{Proposer, Step};
 use crate::{Event, LabError};
 
-/// Arms in turn.
+/// Proposer of arms in turn.
 pub(crate) struct Turns {
     plan: Plan,
     /// Names of the arms.
     arms: Vec<String>,
-    /// What is left of a round.
+    /// Remaining steps of a round.
     steps: VecDeque<Step>,
 }
 
@@ -37,7 +38,7 @@ impl Turns {
         }
     }
 
-    /// A turn of each arm, in which it has a stretch of each cell.
+    /// Queues a turn of each arm, in which it has a stretch of each cell.
     fn round(&mut self, cells: &[Cell]) {
         let Some(first) = cells.first() else { return };
         let number = match &first.rates {
@@ -58,12 +59,10 @@ impl Turns {
             }));
             // The one before it leaves; what it has set, the next one sets anew.
             self.steps.push_back(Step::Arms(Vec::new()));
-            let stretches = cells.iter().map(|cell| Cell {
-                arms: vec![arm],
-                renew: Renewal::Nothing,
-                ..cell.clone()
-            });
-            let stretches = stretches.map(|stretch| Step::Measure(Box::new(stretch)));
+            let stretches = cells
+                .iter()
+                .map(|cell| Cell { arms: vec![arm], renew: Renewal::Nothing, ..cell.clone() })
+                .map(|stretch| Step::Measure(Box::new(stretch)));
             self.steps.extend(stretches);
         }
     }
@@ -92,7 +91,7 @@ impl Proposer for Turns {
     }
 }
 
-/// What the reader of the figures must know of arms that a controller configures.
+/// Returns remarks for the reader about arms that a controller configures.
 pub(crate) fn remarks(study: &Study) -> Vec<Remark> {
     let in_turn = "the arms were measured in turn (A B, B A, ...), not side by side, because one controller configures one \
                    proxy: each interval rests on as many replicates as there were rounds, and what drifts between the \

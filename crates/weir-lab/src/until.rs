@@ -1,8 +1,8 @@
-//! Loads that are measured until everything is decided: after how many blocks they are looked at, what each look may
-//! claim, and how long what is left takes.
+//! Loads that are measured until everything is decided: the numbers of blocks after which they are evaluated (looks),
+//! the error level of each look, and estimates of the remaining time.
 //!
 //! The numbers of blocks are fixed before a load begins, and an arm that is decided leaves its part of the error
-//! unused, so what other arms have shown changes nothing for the ones that go on.
+//! unused, so the results of other arms change nothing for the arms that go on.
 
 use std::time::Duration;
 
@@ -14,37 +14,38 @@ use crate::LabError;
 use crate::budget;
 use crate::history::History;
 
-/// Takes a look: fills in what is decided, which arms go on, and how many blocks are expected.
+/// Evaluates a look: fills in the decisions, the arms that go on, and the expected number of blocks.
 pub(crate) type TakeLook = Box<dyn Fn(&LoadSpec, LookRecord) -> Result<LookRecord, LabError>>;
 
-/// Each look has so many times the blocks of the one before ...
+/// Ratio of the blocks at a look to those at the look before. It is larger if there would be more than [`MOST_LOOKS`].
 const GROWTH: f64 = 1.35;
-/// ... or more, because there are at most this many.
+/// Maximum number of looks.
 const MOST_LOOKS: u32 = 10;
-/// Replicates that the first look has beyond those that could show a difference in a study with one look: each of them
-/// halves the smallest p, and the first look has between a fifth and a tenth of the level.
+/// Number of replicates that the first look has beyond the least that could show a difference in a study with one look.
+/// Each of them halves the smallest p, and the first look has between a fifth and a tenth of the level.
 const BEYOND_LEAST: u32 = 3;
-/// Blocks with one instance of the proxies: what instances differ by is known by as many of them as there are.
+/// Number of blocks with one instance of the proxies. It is small because the number of instances determines how well
+/// differences between instances are known.
 const OF_INSTANCE: u32 = 2;
 
-/// Comparisons that share the error of a load's looks: those under all loads of a matrix, because each of them ends by itself.
+/// Returns the number of comparisons that share the error of a load's looks: those under all loads of a matrix, because
+/// each of them ends by itself.
 fn family(study: &Study, load: &LoadSpec) -> usize {
     study.questions().len() * weir_analysis::cells(study, load)
 }
 
-/// Blocks that a load has when it is looked at for the first time.
+/// Returns the number of blocks at the first look at a load.
 pub(crate) fn first(study: &Study) -> u32 {
-    let families = study.loads.iter().map(|load| family(study, load));
-    let most = families.max().unwrap_or(study.questions().len());
+    let most =
+        study.loads.iter().map(|load| family(study, load)).max().unwrap_or(study.questions().len());
     let least = least_replicates(most, study.objective.confidence) as u32;
     study.blocks.at_least.max(least + BEYOND_LEAST)
 }
 
-/// After how many blocks a load that has `blocks` at most is looked at.
+/// Returns the numbers of blocks after which a load with at most `blocks` blocks is evaluated.
 pub fn planned(study: &Study, blocks: u32) -> Vec<u32> {
     let (first, last) = (f64::from(first(study)), f64::from(blocks));
-    let growth = (last / first).powf(1.0 / f64::from(MOST_LOOKS - 1));
-    let growth = growth.max(GROWTH);
+    let growth = (last / first).powf(1.0 / f64::from(MOST_LOOKS - 1)).max(GROWTH);
     let mut planned = Vec::new();
     let mut next = first;
     // A look shortly before the last would cost it more than it gains.
@@ -56,11 +57,11 @@ pub fn planned(study: &Study, blocks: u32) -> Vec<u32> {
     planned
 }
 
-/// The blocks of each instance of the proxies that are left before each look, for a load with so many `whole` ones.
+/// Returns the remaining blocks of each instance of the proxies before each look, for a load with `whole` complete
+/// blocks.
 pub(crate) fn parts(study: &Study, planned: &[u32], whole: u32) -> Vec<Vec<u32>> {
     let mut begun = whole;
-    let ends = planned.iter().filter(|end| **end > whole);
-    let stages = ends.map(|end| {
+    let stages = planned.iter().filter(|end| **end > whole).map(|end| {
         let blocks = end - begun;
         let instances = study.blocks.instances.min(blocks.div_ceil(OF_INSTANCE));
         begun = *end;
@@ -70,7 +71,7 @@ pub(crate) fn parts(study: &Study, planned: &[u32], whole: u32) -> Vec<Vec<u32>>
     stages.collect()
 }
 
-/// A look that is to be taken now, with what it may claim.
+/// Makes the record of a look to be taken now, with its error level.
 pub(crate) fn look(
     study: &Study,
     load: &LoadSpec,
@@ -115,7 +116,7 @@ pub(crate) fn look(
     }
 }
 
-/// How long it takes until a load whose arms take turns as after a look has so many blocks.
+/// Estimates the time until a load has `up_to` blocks, if the arms that were open after a look take turns.
 pub(crate) fn takes(
     study: &Study,
     load: &LoadSpec,
@@ -130,9 +131,11 @@ pub(crate) fn takes(
     let ends = look.planned.iter().copied().filter(|end| *end <= up_to);
     let parts = parts(study, &ends.collect::<Vec<u32>>(), look.blocks);
     let arms = look.open.len() as u32;
-    let one =
-        |blocks: &u32| budget::length(study, load, (slice, *blocks), arms) + budget::RENEWAL * arms;
-    parts.iter().flatten().map(one).sum()
+    parts
+        .iter()
+        .flatten()
+        .map(|blocks| budget::length(study, load, (slice, *blocks), arms) + budget::RENEWAL * arms)
+        .sum()
 }
 
 #[cfg(test)]
@@ -170,11 +173,7 @@ mod tests {
         let counts = |whole| parts(whole).iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(counts(0), [6, 3, 8]);
         assert_eq!(parts(0)[1], [2, 2, 2]);
-        assert_eq!(
-            counts(15),
-            [2, 8],
-            "what a session that was stopped has left"
-        );
+        assert_eq!(counts(15), [2, 8], "what a session that was stopped has left");
         assert_eq!(counts(40), Vec::<usize>::new());
     }
 }

@@ -1,4 +1,4 @@
-//! How often a finding is right, in a word: `limits/reliability.yaml`, which the example `planted` fits on simulated hosts.
+//! Certainty of findings: `limits/reliability.yaml`, which the example `planted` fits on simulated hosts.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use crate::error::{DataError, read};
 use crate::judge::Finding;
 
-/// Normal quantile of a one-sided bound of 95 %.
+/// Normal quantile of a one-sided 95 % bound.
 const ONE_SIDED: f64 = 1.645;
 
-/// How sure a finding is.
+/// Certainty of a finding.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
-    /// Findings like it were wrong too often, or have not come up.
+    /// Similar findings were wrong too often, or did not occur.
     #[default]
     Weak,
-    /// Findings like it were right more often than not.
+    /// Similar findings were right more often than not.
     Likely,
-    /// Findings like it were right nearly always.
+    /// Similar findings were nearly always right.
     Strong,
 }
 
 impl Certainty {
-    /// Its name in JSON and in sentences: `strong`.
+    /// Returns the name used in JSON and in sentences: `strong`.
     pub fn name(self) -> &'static str {
         match self {
             Certainty::Strong => "strong",
@@ -38,24 +38,24 @@ impl Certainty {
     }
 }
 
-/// First findings of one limiter with scores next to each other, over all hosts of the fit.
+/// First findings of one limiter with neighbouring scores, over all hosts of the fit.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Band {
-    /// Limiter that they named.
+    /// Limiter that the findings named.
     pub limiter: String,
-    /// Whether every limiter could be judged that is taken for it where it cannot.
+    /// True if every limiter could be judged for which this one is commonly mistaken.
     pub all_judged: bool,
-    /// Least score of the band.
+    /// Lowest score of the band.
     pub from: f64,
-    /// How many there were.
+    /// Number of findings.
     pub named: u32,
-    /// How many of them named the planted limit.
+    /// Number of findings that named the planted limit.
     pub right: u32,
 }
 
 impl Band {
-    /// Lower one-sided 95 % bound of the share that is right (Wilson, JASA 22, 1927).
+    /// Returns the lower one-sided 95 % bound of the share of right findings (Wilson, JASA 22, 1927).
     pub fn at_least(&self) -> f64 {
         let (named, z) = (f64::from(self.named), ONE_SIDED);
         if named == 0.0 {
@@ -68,21 +68,21 @@ impl Band {
     }
 }
 
-/// Shares of right findings, and the words for them.
+/// Shares of right findings, and the thresholds of [`Certainty`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reliability {
-    /// Least share of right ones, by its lower bound, of what is called strong.
+    /// Minimum share of right findings, by its lower bound, for [`Certainty::Strong`].
     strong: f64,
-    /// The same of what is called likely.
+    /// Minimum share of right findings, by its lower bound, for [`Certainty::Likely`].
     likely: f64,
-    /// By limiter those that were planted where it was named.
+    /// For each limiter, the planted limiters for which it was wrongly named.
     taken_for: BTreeMap<String, Vec<String>>,
     bands: Vec<Band>,
 }
 
 impl Reliability {
-    /// The fit that comes with weir.
+    /// Returns the fit that is built into weir.
     pub fn builtin() -> &'static Reliability {
         static BUILTIN: OnceLock<Reliability> = OnceLock::new();
         BUILTIN.get_or_init(|| {
@@ -92,20 +92,20 @@ impl Reliability {
         })
     }
 
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// The text is no such file.
+    /// Fails if the text is not such a file.
     pub fn parse(file: &str, text: &str) -> Result<Reliability, DataError> {
         read(file, text)
     }
 
-    /// All bands, in the order of the file.
+    /// Returns all bands, in the order of the file.
     pub fn bands(&self) -> &[Band] {
         &self.bands
     }
 
-    /// The word for a band.
+    /// Returns the certainty of a band.
     pub fn word(&self, band: &Band) -> Certainty {
         let share = band.at_least();
         if share >= self.strong {
@@ -117,16 +117,18 @@ impl Reliability {
         }
     }
 
-    /// Limiters that could not be judged, and that have been taken for this one.
+    /// Returns the limiters that could not be judged and for which this one is commonly mistaken.
     pub fn doubts<'f>(&self, finding: &'f Finding) -> Vec<&'f str> {
         let others = self.taken_for.get(&finding.limiter);
-        let unjudged = finding.unjudged.iter().map(String::as_str);
-        unjudged
+        finding
+            .unjudged
+            .iter()
+            .map(String::as_str)
             .filter(|name| others.is_some_and(|others| others.iter().any(|other| other == name)))
             .collect()
     }
 
-    /// How sure a finding is: by the band that has its score. One that is below every band is weak.
+    /// Returns the certainty of a finding: that of the band with its score. A score below every band is weak.
     pub(crate) fn certainty(&self, finding: &Finding) -> Certainty {
         let all_judged = self.doubts(finding).is_empty();
         let highest = self

@@ -1,4 +1,5 @@
-//! Quantities from the rows of a window. What cannot be told for certain is absent, with the reason.
+//! Derives quantities from the rows of a window. A quantity that cannot be determined for certain is absent, with the
+//! reason.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +10,13 @@ use crate::modes::excess;
 use crate::quantities::{Columns, Derivation, Keys, Take};
 use crate::window::{Figure, HostSamples, Role, Trial, Window};
 
-/// Values that stand above a quantity in the file.
+/// Values of the quantities that precede the current one in the file.
 pub(crate) type Known = BTreeMap<String, f64>;
 
-/// Key of rows that hosts with several roles in one network namespace have.
+/// Role key of rows that belong to several roles in one network namespace.
 const SHARED: &str = "shared";
 
-/// The value of a quantity in a window.
+/// Returns the value of a quantity in a window.
 pub(crate) fn value(
     from: &Derivation,
     window: &Window<'_>,
@@ -27,8 +28,7 @@ pub(crate) fn value(
         Derivation::Samples(of) => of_samples(of, window, counters),
         Derivation::Ratio { of, by } => {
             let value = |name: &String| {
-                let value = known.get(name).copied();
-                value.ok_or_else(|| Absent::NotGiven(name.clone()))
+                known.get(name).copied().ok_or_else(|| Absent::NotGiven(name.clone()))
             };
             share(value(of)?, value(by)?, by)
         }
@@ -42,18 +42,16 @@ pub(crate) fn value(
         }
         Derivation::Trial(figure) => figure_of(trial, *figure),
         Derivation::Errors(kinds) => {
-            let errors = trial.errors.as_ref();
-            let errors = errors.ok_or_else(|| Absent::NotGiven("its errors".to_owned()))?;
+            let errors =
+                trial.errors.as_ref().ok_or_else(|| Absent::NotGiven("its errors".to_owned()))?;
             let failed: u64 = kinds.iter().filter_map(|kind| errors.get(kind)).sum();
-            share(
-                failed as f64,
-                trial.requests as f64,
-                "the number of requests",
-            )
+            share(failed as f64, trial.requests as f64, "the number of requests")
         }
         Derivation::Setting(ids) => {
-            let level = ids.iter().find_map(|id| trial.settings.get(id));
-            let level = level.ok_or_else(|| Absent::NotGiven(ids.join(" or ")))?;
+            let level = ids
+                .iter()
+                .find_map(|id| trial.settings.get(id))
+                .ok_or_else(|| Absent::NotGiven(ids.join(" or ")))?;
             let word = if level == "off" { 0.0 } else { 1.0 };
             Ok(level.parse().unwrap_or(word))
         }
@@ -62,39 +60,22 @@ pub(crate) fn value(
 }
 
 fn figure_of(trial: &Trial, figure: Figure) -> Result<f64, Absent> {
-    let value = trial.figures.get(&figure).copied();
-    value.ok_or_else(|| Absent::NotGiven(figure.means().to_owned()))
+    trial.figures.get(&figure).copied().ok_or_else(|| Absent::NotGiven(figure.means().to_owned()))
 }
 
 fn share(part: f64, whole: f64, name: &str) -> Result<f64, Absent> {
-    match whole == 0.0 {
-        true => Err(Absent::OfNothing(name.to_owned())),
-        false => Ok(part / whole),
-    }
+    if whole == 0.0 { Err(Absent::OfNothing(name.to_owned())) } else { Ok(part / whole) }
 }
 
-/// The share of the time of the proxy's CPUs that went to processes of others, where nobody has read it when the load came
-/// and went: by samples of its host. What the trial's own processes had on other CPUs is taken off too: it is the least.
+/// Returns the share of the proxy's CPU time that went to other processes, from samples of its host, if no reading was
+/// taken when the load came and went. CPU time of the trial's own processes on other CPUs is subtracted, too: the
+/// result is a lower bound.
 fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
     const TASKS: [&str; 2] = ["user_ns", "system_ns"];
-    const ALL: [&str; 6] = [
-        "user_ns",
-        "system_ns",
-        "softirq_ns",
-        "irq_ns",
-        "steal_ns",
-        "idle_ns",
-    ];
-    let hosts: Vec<HostSamples> = window
-        .hosts
-        .iter()
-        .filter(|host| host.roles.contains(&Role::Proxy))
-        .cloned()
-        .collect();
-    let window = Window {
-        hosts: &hosts,
-        ..*window
-    };
+    const ALL: [&str; 6] = ["user_ns", "system_ns", "softirq_ns", "irq_ns", "steal_ns", "idle_ns"];
+    let hosts: Vec<HostSamples> =
+        window.hosts.iter().filter(|host| host.roles.contains(&Role::Proxy)).cloned().collect();
+    let window = Window { hosts: &hosts, ..*window };
     let rate = |table: &str, columns: &[&str], role: Role| Columns {
         table: table.to_owned(),
         columns: columns.iter().map(|name| (*name).to_owned()).collect(),
@@ -121,15 +102,15 @@ fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
     share((tasks - own).max(0.0), all, "the time of the CPUs")
 }
 
-/// Rows of one key, in the order of time.
+/// Rows by key, in order of time.
 type Series<'a> = BTreeMap<&'a [String], Vec<&'a SampleRow>>;
 
-/// What columns of samples come to, as far as they could be read.
+/// Returns the value of a derivation from samples, for as many pods as could be read.
 fn of_samples(of: &Columns, window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
     Ok(as_far_as_read(of, window, counters)?.0)
 }
 
-/// The same, and why some of the proxy's pods could not be read.
+/// Returns the value of a derivation from samples and, if some of the proxy's pods could not be read, the reason.
 fn as_far_as_read(
     of: &Columns,
     window: &Window<'_>,
@@ -150,13 +131,14 @@ fn as_far_as_read(
             Err(absent) => return Err(absent),
         }
     }
-    match by_host.is_empty() {
-        true => Err(unread.unwrap_or_else(|| Absent::NotSampled(name()))),
-        false => Ok((together(of.keys, &by_host) * of.scale, unread)),
+    if by_host.is_empty() {
+        Err(unread.unwrap_or_else(|| Absent::NotSampled(name())))
+    } else {
+        Ok((together(of.keys, &by_host) * of.scale, unread))
     }
 }
 
-/// The value of one host; `None`: it has nothing to do with it.
+/// Returns the value for one host; `None` if the derivation does not concern the host.
 fn of_host(
     of: &Columns,
     table: &Table,
@@ -186,7 +168,7 @@ fn of_host(
     })
 }
 
-/// Of how many of the proxy's hosts, or of its pods, a quantity of samples speaks, and how many there are; `None`: of all.
+/// Returns how many of the proxy's hosts or pods a quantity covers, and how many there are; `None` if it covers all.
 pub(crate) fn read_of(
     from: &Derivation,
     window: &Window<'_>,
@@ -205,7 +187,7 @@ pub(crate) fn read_of(
     (read < each.len()).then_some((read as u32, each.len() as u32))
 }
 
-/// How much columns grew in each second, for each key of its own; a key that came, went or cannot be read is left out.
+/// Returns the growth of columns per second for each key. A key that appeared, vanished or cannot be read is left out.
 pub(crate) fn each_key(
     of: &Columns,
     window: &Window<'_>,
@@ -231,11 +213,7 @@ pub(crate) fn each_key(
 
 fn said_missing(of: &Columns, host: &HostSamples) -> Option<Absent> {
     let names_it = |column: &str| {
-        let mut own = of
-            .columns
-            .iter()
-            .chain(&of.share_of)
-            .chain(of.only.get("counter"));
+        let mut own = of.columns.iter().chain(&of.share_of).chain(of.only.get("counter"));
         column.is_empty() || own.any(|name| name == column)
     };
     let role = of.role.map_or("", Role::name);
@@ -259,8 +237,8 @@ fn together(keys: Keys, values: &[f64]) -> f64 {
     }
 }
 
-/// The rows that a derivation is about. Rows of a namespace that roles share count as the proxy's, and as nobody
-/// else's, because a proxy's sockets are what they are read for.
+/// Returns the rows that a derivation uses. Rows of a namespace shared by several roles count as the proxy's only,
+/// because they are read for the proxy's sockets.
 fn series<'a>(
     of: &Columns,
     table: &Table,
@@ -269,15 +247,9 @@ fn series<'a>(
 ) -> Series<'a> {
     let place = |name: &str| table.keys().position(|key| key == name);
     let role_key = place("role").zip(of.role);
-    let only: Vec<(usize, &String)> = of
-        .only
-        .iter()
-        .filter_map(|(key, value)| Some((place(key)?, value)))
-        .collect();
-    let cpus = of
-        .role
-        .and_then(|role| host.cpus.get(&role))
-        .zip(place("cpu"));
+    let only: Vec<(usize, &String)> =
+        of.only.iter().filter_map(|(key, value)| Some((place(key)?, value))).collect();
+    let cpus = of.role.and_then(|role| host.cpus.get(&role)).zip(place("cpu"));
     let is_one = |row: &&SampleRow| {
         let key = |place: usize| row.keys.get(place).map(String::as_str);
         row.table == of.table
@@ -300,7 +272,8 @@ fn series<'a>(
     series
 }
 
-/// Of a table whose rows may lack columns, the keys that have them; all of them if none has.
+/// Keeps only the keys that have values in these columns, in a table whose rows may lack some; keeps all keys if none
+/// has.
 fn with_cells<'a>(series: Series<'a>, of: &Columns, table: &Table) -> Series<'a> {
     let places: Vec<usize> = table
         .values()
@@ -309,34 +282,28 @@ fn with_cells<'a>(series: Series<'a>, of: &Columns, table: &Table) -> Series<'a>
         .map(|(place, _)| place)
         .collect();
     let has = |rows: &Vec<&SampleRow>| {
-        let cell = |row: &&SampleRow| {
+        rows.iter().any(|row| {
             let mut cells = places.iter().map(|place| row.values.get(*place));
             cells.any(|cell| cell.copied().flatten().is_some())
-        };
-        rows.iter().any(cell)
+        })
     };
     if !table.partial || !series.values().any(has) {
         return series;
     }
-    let own = series.into_iter().filter(|(_, rows)| has(rows));
-    own.collect()
+    series.into_iter().filter(|(_, rows)| has(rows)).collect()
 }
 
-/// Without what roles share, where there is something of the role's own.
+/// Removes the rows shared by several roles if the role has rows of its own.
 fn without_shared<'a>(series: Series<'a>, of: &Columns, table: &Table) -> Series<'a> {
     let place = table.keys().position(|key| key == "role");
     let is_own = |keys: &[String]| {
         let role = place.and_then(|place| keys.get(place));
-        role.zip(of.role)
-            .is_none_or(|(key, role)| key == role.name())
+        role.zip(of.role).is_none_or(|(key, role)| key == role.name())
     };
     if !series.keys().any(|keys| is_own(keys)) {
         return series;
     }
-    series
-        .into_iter()
-        .filter(|(keys, _)| is_own(keys))
-        .collect()
+    series.into_iter().filter(|(keys, _)| is_own(keys)).collect()
 }
 
 /// Reads the rows of one host.
@@ -362,26 +329,19 @@ impl Reader<'_> {
         let (mut parts, mut wholes, mut values) = (0.0, 0.0, Vec::new());
         let mut seconds: f64 = 0.0;
         for rows in self.series.values() {
-            let (begin, end) = (
-                rows.first().map(|row| row.at_ns),
-                rows.last().map(|row| row.at_ns),
-            );
+            let (begin, end) =
+                (rows.first().map(|row| row.at_ns), rows.last().map(|row| row.at_ns));
             if (begin, end) != (first, last) || self.is_restarted(rows) {
                 return Err(Absent::CameOrWent(self.of.table.clone()));
             }
             let part = self.sum(&self.of.columns, rows)?;
             let span = end.unwrap_or(0).saturating_sub(begin.unwrap_or(0)) as f64 / 1e9;
             seconds = seconds.max(span);
-            let whole = match self.of.share_of.is_empty() {
-                true => 1.0,
-                false => self.sum(&self.of.share_of, rows)?,
-            };
+            let whole =
+                if self.of.share_of.is_empty() { 1.0 } else { self.sum(&self.of.share_of, rows)? };
             parts += part;
             wholes += whole;
-            values.push(match whole == 0.0 {
-                true => 0.0,
-                false => part / whole,
-            });
+            values.push(if whole == 0.0 { 0.0 } else { part / whole });
         }
         let value = match self.of.keys {
             Keys::Sum if !self.of.share_of.is_empty() => {
@@ -397,13 +357,10 @@ impl Reader<'_> {
         }
     }
 
-    /// How much columns grew together from the first row to the last.
+    /// Returns the total growth of several columns from the first row to the last.
     fn sum(&self, columns: &[String], rows: &[&SampleRow]) -> Result<f64, Absent> {
         if rows.len() < 2 {
-            return Err(Absent::NotSampled(format!(
-                "{} twice",
-                self.name(&columns.join("+"))
-            )));
+            return Err(Absent::NotSampled(format!("{} twice", self.name(&columns.join("+")))));
         }
         let mut grown = 0;
         for pair in rows.windows(2) {
@@ -412,8 +369,10 @@ impl Reader<'_> {
                 return Err(Absent::Clock(self.of.table.clone()));
             }
             for column in columns {
-                let cells = self.cell(before, column).zip(self.cell(after, column));
-                let (before, after) = cells.ok_or_else(|| Absent::NotSampled(self.name(column)))?;
+                let (before, after) = self
+                    .cell(before, column)
+                    .zip(self.cell(after, column))
+                    .ok_or_else(|| Absent::NotSampled(self.name(column)))?;
                 let more = after.checked_sub(before);
                 grown += more.ok_or_else(|| Absent::WentBack(self.name(column)))?;
             }
@@ -421,24 +380,22 @@ impl Reader<'_> {
         Ok(grown as f64)
     }
 
-    /// Whether the number of a process was given to another one.
+    /// Returns true if a process id was reused by another process.
     fn is_restarted(&self, rows: &[&SampleRow]) -> bool {
         let started = |row: &&SampleRow| self.cell(row, "started_ticks");
-        rows.windows(2)
-            .any(|pair| started(&pair[0]) != started(&pair[1]))
+        rows.windows(2).any(|pair| started(&pair[0]) != started(&pair[1]))
     }
 
-    /// How many keys came after the first moment.
+    /// Returns the number of keys that appeared after the first moment.
     fn begun(&self) -> f64 {
-        let begins: Vec<u64> = (self.series.values())
-            .filter_map(|rows| Some(rows.first()?.at_ns))
-            .collect();
+        let begins: Vec<u64> =
+            (self.series.values()).filter_map(|rows| Some(rows.first()?.at_ns)).collect();
         let first = begins.iter().min();
         begins.iter().filter(|begin| Some(*begin) > first).count() as f64
     }
 
-    /// At each moment the keys together, and then what is asked for of all moments. Moments at which a cell is empty
-    /// are left out: some gauges are not read every time.
+    /// Combines the keys at each moment, and then the moments. Moments with an empty cell are left out: some gauges are
+    /// not read every time.
     fn gauges(&self) -> Result<f64, Absent> {
         let mut moments: BTreeMap<u64, Option<(Vec<f64>, f64, f64)>> = BTreeMap::new();
         for row in self.series.values().flatten() {
@@ -447,13 +404,12 @@ impl Reader<'_> {
                 cells.try_fold(0.0, |sum, cell| Some(sum + cell? as f64))
             };
             let part = sum(&self.of.columns);
-            let whole = match self.of.share_of.is_empty() {
-                true => Some(1.0),
-                false => sum(&self.of.share_of).filter(|whole| *whole > 0.0),
+            let whole = if self.of.share_of.is_empty() {
+                Some(1.0)
+            } else {
+                sum(&self.of.share_of).filter(|whole| *whole > 0.0)
             };
-            let moment = moments
-                .entry(row.at_ns)
-                .or_insert_with(|| Some((Vec::new(), 0.0, 0.0)));
+            let moment = moments.entry(row.at_ns).or_insert_with(|| Some((Vec::new(), 0.0, 0.0)));
             match (part.zip(whole), moment.as_mut()) {
                 (Some((part, whole)), Some((values, parts, wholes))) => {
                     values.push(part / whole);
@@ -464,11 +420,14 @@ impl Reader<'_> {
             }
         }
         let is_share = !self.of.share_of.is_empty();
-        let at_once = |(values, parts, wholes): (Vec<f64>, f64, f64)| match self.of.keys {
-            Keys::Sum if is_share => parts / wholes,
-            keys => together(keys, &values),
-        };
-        let over_time: Vec<f64> = moments.into_values().flatten().map(at_once).collect();
+        let over_time: Vec<f64> = moments
+            .into_values()
+            .flatten()
+            .map(|(values, parts, wholes)| match self.of.keys {
+                Keys::Sum if is_share => parts / wholes,
+                keys => together(keys, &values),
+            })
+            .collect();
         let Some(last) = over_time.last() else {
             return Err(Absent::NotSampled(self.name(&self.of.columns.join("+"))));
         };

@@ -1,16 +1,16 @@
-//! What is wrong with a file of `limits/`.
+//! Errors in a file of `limits/`.
 
 use serde_saphyr::{Location, Spanned};
 
-/// A file of data that cannot be used, with the place.
+/// An error in a data file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct DataError {
     /// Name of the file.
     pub file: String,
-    /// Line, counted from 1; 0 where the reader gave none.
+    /// Line, counted from 1; 0 if unknown.
     pub line: u64,
-    /// What is wrong, and what would be right.
+    /// Description of the error, and of valid input.
     pub what: String,
 }
 
@@ -20,15 +20,11 @@ impl DataError {
     }
 
     fn new(file: &str, location: Location, what: String) -> DataError {
-        DataError {
-            file: file.to_owned(),
-            line: location.line(),
-            what,
-        }
+        DataError { file: file.to_owned(), line: location.line(), what }
     }
 }
 
-/// Reads a file's YAML into a type.
+/// Deserializes a YAML file.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, DataError> {
     serde_saphyr::from_str(text).map_err(|error| {
         let location = error.location().unwrap_or(Location::UNKNOWN);

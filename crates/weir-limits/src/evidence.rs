@@ -1,4 +1,4 @@
-//! What is known of a trial: quantities by name, and why others are not.
+//! Knowledge about a trial: quantities by name, and the reasons why others are unknown.
 
 use std::collections::BTreeMap;
 
@@ -13,65 +13,66 @@ use weir_model::sample::Counters;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fact {
-    /// Its value in the window that is judged.
+    /// Value in the window to judge.
     pub value: f64,
-    /// Its value at a low load, where it is known.
+    /// Value at a low load; `None` if unknown.
     pub at_low_load: Option<f64>,
-    /// Its unit: `/s`, `s`, `bytes`, `share` (0..1), or nothing for a number of things.
+    /// Unit: `/s`, `s`, `bytes`, `share` (0..1), or empty for a count.
     pub unit: String,
-    /// What it is derived from: `table.column`, `trial`.
+    /// Sources of the value: `table.column`, `trial`.
     pub from: Vec<String>,
-    /// Where some of the proxy's pods could not be read: of how many it speaks, and how many there are.
+    /// Number of the proxy's pods that the value covers, and number of all; `None` if it covers all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_of: Option<(u32, u32)>,
 }
 
-/// Why a quantity is unknown.
+/// Reason why a quantity is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Absent {
-    /// The sampler said that it cannot be read.
+    /// The sampler reported that the column cannot be read.
     #[error("{column} cannot be read: {why}")]
     Missing {
-        /// `table.column`.
+        /// Name as `table.column`.
         column: String,
         /// The sampler's reason.
         why: String,
     },
-    /// No sample of the window has it.
+    /// No sample of the window has a value.
     #[error("no sample has {0}")]
     NotSampled(String),
     /// A counter went back: it was reset, or it wrapped.
     #[error("{0} went back within the window")]
     WentBack(String),
-    /// A process, a thread or a device came or went within the window, so a counter began anew.
+    /// A process, a thread or a device appeared or vanished within the window, so a counter restarted.
     #[error("rows of {0} came or went within the window")]
     CameOrWent(String),
     /// The clock of the samples did not advance.
     #[error("the times of samples of {0} do not ascend")]
     Clock(String),
-    /// The trial does not know this figure.
+    /// The trial does not provide this figure.
     #[error("the trial does not know {0}")]
     NotGiven(String),
-    /// A share of nothing.
+    /// The value would be a share of zero.
     #[error("{0} is zero, so there is no share of it")]
     OfNothing(String),
 }
 
-/// What is known of a trial.
+/// Knowledge about a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
-    /// Quantities by name. One that is not there is unknown, never 0.
+    /// Quantities by name. A missing one is unknown, never 0.
     pub quantities: BTreeMap<String, Fact>,
-    /// Why the others are unknown.
+    /// Reasons why other quantities are unknown.
     #[serde(default)]
     pub absent: BTreeMap<String, Absent>,
 }
 
 impl Evidence {
-    /// The quantities of a window (at the edge, or of a whole trial), with those of a window at a low load beside them.
+    /// Derives the quantities of a window (at the edge, or of a whole trial), and those of a window at a low load for
+    /// comparison.
     pub fn of(
         quantities: &Quantities,
         counters: &Counters,
@@ -106,24 +107,21 @@ impl Evidence {
         evidence
     }
 
-    /// Of how many pods speaks what is derived from two other quantities.
+    /// Returns the pods covered by a quantity that is derived from two others.
     fn read_of_both(&self, from: &Derivation) -> Option<(u32, u32)> {
         let (Derivation::Ratio { of, by } | Derivation::Less { of, by }) = from else {
             return None;
         };
-        let each = [of, by].map(|name| self.quantities.get(name)?.read_of);
-        each.into_iter().flatten().min()
+        [of, by].map(|name| self.quantities.get(name)?.read_of).into_iter().flatten().min()
     }
 
-    /// Of how many of the proxy's pods it speaks at least, and how many there are; `None`: of all.
+    /// Returns the lowest number of the proxy's pods that any quantity covers, and the number of all; `None` if every
+    /// quantity covers all.
     pub fn read_of(&self) -> Option<(u32, u32)> {
-        self.quantities
-            .values()
-            .filter_map(|fact| fact.read_of)
-            .min()
+        self.quantities.values().filter_map(|fact| fact.read_of).min()
     }
 
-    /// The value of a quantity, where it is known.
+    /// Returns the value of a quantity; `None` if unknown.
     pub fn value(&self, quantity: &str) -> Option<f64> {
         self.quantities.get(quantity).map(|fact| fact.value)
     }

@@ -1,44 +1,44 @@
-//! The macro-benchmark: do CPU, memory, network and connections grow linearly with the load?
+//! The macro-benchmark: checks that CPU, memory, network and connections grow linearly with the load.
 
 use weir_stats::growth::{Growth, growth_of};
 
 use crate::evidence::Evidence;
 use crate::quantities::{Quantities, Resource};
 
-/// How a resource grew.
+/// Growth of a resource with the rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grown {
-    /// The resource.
+    /// The measured resource.
     pub resource: Resource,
-    /// The quantity that tells of it.
+    /// Name of the quantity that measures it.
     pub quantity: String,
-    /// Its unit; the slope is this for each request per second.
+    /// Unit of the quantity; the slope is in this unit per request per second.
     pub unit: String,
-    /// Each window that knows it: requests per second, and its value.
+    /// Requests per second and value, for each window in which the quantity is known.
     pub points: Vec<(f64, f64)>,
-    /// Where it is known at too few rates, `None`.
+    /// Fitted growth; `None` if known at too few rates.
     pub growth: Option<Growth>,
 }
 
-/// How every resource grew with the rate of completed requests. Each piece of evidence is of one window of its own: the
-/// windows are the replicates, because samples within one resemble each other. `seed` fixes the draws of the test for
-/// a bend.
+/// Computes the growth of every resource with the rate of completed requests. Each [`Evidence`] comes from a separate
+/// window: the windows are the replicates, because samples within one resemble each other. `seed` fixes the draws of
+/// the test for a bend.
 pub fn growth(quantities: &Quantities, windows: &[Evidence], seed: u64) -> Vec<Grown> {
-    let asked = quantities
-        .all()
-        .iter()
-        .filter_map(|one| Some((one, one.resource?)));
-    let grown = asked.map(|(quantity, resource)| {
-        let name = &quantity.name.value;
-        let point = |window: &Evidence| Some((window.value("rate")?, window.value(name)?));
-        let points: Vec<(f64, f64)> = windows.iter().filter_map(point).collect();
-        Grown {
-            resource,
-            quantity: name.clone(),
-            unit: quantity.unit.clone(),
-            growth: growth_of(&points, seed),
-            points,
-        }
-    });
+    let grown = quantities.all().iter().filter_map(|one| Some((one, one.resource?))).map(
+        |(quantity, resource)| {
+            let name = &quantity.name.value;
+            let points: Vec<(f64, f64)> = windows
+                .iter()
+                .filter_map(|window| Some((window.value("rate")?, window.value(name)?)))
+                .collect();
+            Grown {
+                resource,
+                quantity: name.clone(),
+                unit: quantity.unit.clone(),
+                growth: growth_of(&points, seed),
+                points,
+            }
+        },
+    );
     grown.collect()
 }

@@ -1,4 +1,4 @@
-//! Rules held against evidence: what is the limiter, what is not, and what cannot be told.
+//! Judges evidence by rules: the limiter, those ruled out, and those that cannot be judged.
 
 use std::cmp::Ordering;
 
@@ -11,93 +11,93 @@ use crate::rules::{Condition, Rule, Rules, Way};
 use crate::text::filled;
 use crate::window::Role;
 
-/// A quantity as a condition saw it.
+/// A quantity as evaluated by a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shown {
-    /// Its name.
+    /// Name of the quantity.
     pub quantity: String,
-    /// Its value; of a share of another quantity, the share.
+    /// Value, or the share if the condition is about a share of another quantity.
     pub value: f64,
-    /// The same at a low load, where it is known.
+    /// Value at a low load; `None` if unknown.
     pub at_low_load: Option<f64>,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: String,
-    /// What was asked of it: `above 93 %`.
+    /// The condition in words: `above 93 %`.
     pub condition: String,
-    /// Whether it is so.
+    /// True if the condition holds.
     pub holds: bool,
-    /// What it is derived from.
+    /// Sources of the value: `table.column`, `trial`.
     pub from: Vec<String>,
 }
 
-/// What will be the limit when the first finding is none any more.
+/// The next limit, once the first finding no longer applies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Behind {
-    /// A finding of the same judgement.
+    /// Another finding of the same judgement.
     Limiter(String),
     /// The resource with the highest use.
     Resource {
-        /// Its quantity.
+        /// Name of the quantity.
         quantity: String,
-        /// Its use now, 0..1.
+        /// Present use, 0..1.
         used: f64,
-        /// The rate at which it is used up, requests per second, if it goes on growing linearly; unknown where the
-        /// finding before it makes requests dearer.
+        /// Rate at which it is exhausted, requests per second, if it goes on growing linearly; `None` if unknown, or if
+        /// the preceding finding makes requests more expensive.
         at_rate: Option<f64>,
     },
 }
 
-/// A limiter that shows.
+/// A limiter that the evidence shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Its name.
+    /// Name of the limiter.
     pub limiter: String,
-    /// Whose resource it is.
+    /// Role whose resource it is.
     pub role: Role,
-    /// What is said of it, in a sentence without its end.
+    /// Description, a sentence without its full stop.
     pub says: String,
-    /// What to do.
+    /// Advice on how to remove the limit.
     #[serde(rename = "do")]
     pub advice: String,
-    /// How often a finding like it was right on simulated hosts, in a word.
+    /// Certainty, by how often similar findings were right on simulated hosts.
     #[serde(default)]
     pub certainty: Certainty,
-    /// Limiters that would be named before it if they showed, and that could not be judged.
+    /// Limiters that could not be judged and that would be named before this one if they applied.
     #[serde(default)]
     pub unjudged: Vec<String>,
-    /// Always null: a number that the weights of rules made up, and no frequency. Read `certainty`.
+    /// Always null: it was a number made up from the weights of rules, not a frequency. Use `certainty`.
     #[serde(default)]
     pub confidence: Option<f64>,
-    /// Sum of the weights of what shows it; orders findings, and means nothing by itself.
+    /// Sum of the weights of the evidence; orders findings, and has no meaning by itself.
     #[serde(skip)]
     pub score: f64,
-    /// What it rests on.
+    /// Evidence for the finding.
     pub evidence: Vec<Shown>,
-    /// Parameters of the catalog to turn, the first first.
+    /// Parameters of the catalog to change, the most important first.
     pub turn: Vec<String>,
-    /// Which way each of them is turned.
+    /// Direction in which to change each of the parameters.
     pub ways: Vec<Way>,
-    /// Findings of the same judgement of which it is a consequence, or which are named before it.
+    /// Findings of the same judgement that cause this one, or are named before it.
     pub after: Vec<String>,
-    /// What comes next; of the first finding alone.
+    /// The next limit; only for the first finding.
     pub behind: Option<Behind>,
-    /// Where the mechanism is documented.
+    /// Reference that documents the mechanism.
     pub source: String,
-    /// Findings of `weir doctor` that foresee it.
+    /// Identifiers of `weir doctor` findings that predict it.
     pub doctor: Vec<String>,
 }
 
-/// A limiter that does not show.
+/// A limiter that the evidence rules out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ruled {
-    /// Its name.
+    /// Name of the limiter.
     pub limiter: String,
-    /// What says so.
+    /// Evidence against it.
     pub why: Vec<Shown>,
 }
 
@@ -105,45 +105,45 @@ pub struct Ruled {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unknown {
-    /// Its name.
+    /// Name of the limiter.
     pub limiter: String,
-    /// Quantities that it needs and that are unknown, or known of some of the proxy's pods alone.
+    /// Quantities that it needs and that are unknown, or known for only some of the proxy's pods.
     pub missing: Vec<String>,
 }
 
-/// What the judgement comes to.
+/// Result of a judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// The first finding is the limiter.
     Named,
-    /// Nothing was used up.
+    /// No resource was exhausted.
     NoLimitReached,
-    /// Something limits it, or what was read contradicts itself, or too little was read.
+    /// A limit was reached but not identified, or the data contradict each other, or too little could be read.
     DoNotKnow,
 }
 
-/// What limits a proxy, by what is known.
+/// Judgement of the limit of a proxy, by the evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judgement {
-    /// What it comes to.
+    /// Result of the judgement.
     pub answer: Answer,
-    /// What shows; the first is named first.
+    /// Limiters that the evidence shows, the most important first.
     pub findings: Vec<Finding>,
-    /// What does not show, and why.
+    /// Limiters that the evidence rules out, and why.
     pub ruled_out: Vec<Ruled>,
-    /// What could not be judged.
+    /// Limiters that could not be judged.
     pub unknown: Vec<Unknown>,
-    /// What was seen and is no finding: symptoms that something contradicts, or that are too weak.
+    /// Symptoms without a finding: they are contradicted, or too weak.
     pub seen: Vec<Shown>,
 }
 
-/// What comes of a row.
+/// Result of a single rule.
 enum Row<'a> {
     Shows(&'a Rule, f64, Vec<Shown>),
-    /// All symptoms are there, and it is too weak, or something contradicts it.
+    /// All symptoms are present, but too weak, or contradicted.
     Doubted {
         seen: Vec<Shown>,
         why: Vec<Shown>,
@@ -152,7 +152,7 @@ enum Row<'a> {
     Unknown(Vec<String>),
 }
 
-/// Judges what limits a proxy of this kind (`None`: of an unknown one).
+/// Judges the limit of a proxy of this kind (`None`: unknown).
 pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Judgement {
     let (mut shows, mut ruled_out, mut unknown, mut seen) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -171,10 +171,7 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
                         best = Some((rule, score, evidence));
                     }
                 }
-                Row::Doubted {
-                    seen: more,
-                    why: reasons,
-                } => {
+                Row::Doubted { seen: more, why: reasons } => {
                     add(&mut seen, more);
                     add(&mut why, reasons);
                 }
@@ -209,16 +206,10 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
         None if unknown.is_empty() && seen.is_empty() => Answer::NoLimitReached,
         _ => Answer::DoNotKnow,
     };
-    Judgement {
-        answer,
-        findings,
-        ruled_out,
-        unknown,
-        seen,
-    }
+    Judgement { answer, findings, ruled_out, unknown, seen }
 }
 
-/// Limiters among the unknown ones that would be named before this one.
+/// Returns the limiters among the unknown ones that would be named before this one.
 fn unjudged_before(
     limiter: &str,
     unknown: &[Unknown],
@@ -245,20 +236,19 @@ fn add(all: &mut Vec<Shown>, more: Vec<Shown>) {
     }
 }
 
-/// Holds one row against the evidence. A symptom that is known not to be there says more than one that is unknown. What does
-/// not show in those of the proxy's pods that could be read may be so in the others, so it is unknown.
+/// Evaluates one rule. A symptom known to be absent outweighs an unknown one. A symptom that is absent in the pods that
+/// could be read may be present in the others, so it is unknown.
 fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
     let look = |conditions: &'a [Condition], holds: bool| -> Vec<&'a Condition> {
-        let is_so = |one: &&Condition| {
-            one.holds(evidence) == Some(holds) && (holds || one.partly(evidence).is_empty())
-        };
-        conditions.iter().filter(is_so).collect()
-    };
-    let shown = |conditions: &[&Condition]| -> Vec<Shown> {
         conditions
             .iter()
-            .filter_map(|one| show(one, evidence))
+            .filter(|one| {
+                one.holds(evidence) == Some(holds) && (holds || one.partly(evidence).is_empty())
+            })
             .collect()
+    };
+    let shown = |conditions: &[&Condition]| -> Vec<Shown> {
+        conditions.iter().filter_map(|one| show(one, evidence)).collect()
     };
     let failed = look(&rule.symptoms, false);
     if !failed.is_empty() {
@@ -274,10 +264,7 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
             .collect();
         // A share of nothing has nothing missing, and cannot be known all the same.
         if missing.is_empty() {
-            let unknown = rule
-                .symptoms
-                .iter()
-                .filter(|one| one.holds(evidence).is_none());
+            let unknown = rule.symptoms.iter().filter(|one| one.holds(evidence).is_none());
             missing.extend(unknown.flat_map(Condition::quantities).cloned());
         }
         return Row::Unknown(missing);
@@ -289,10 +276,7 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
         return Row::Unknown(partly.concat());
     }
     if !contradicting.is_empty() {
-        return Row::Doubted {
-            seen: shown(&there),
-            why: shown(&contradicting),
-        };
+        return Row::Doubted { seen: shown(&there), why: shown(&contradicting) };
     }
     let (supporting, missed) = (look(&rule.supports, true), look(&rule.supports, false));
     let mut weight: f64 = there.iter().chain(&supporting).map(|one| one.weight).sum();
@@ -304,14 +288,11 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
     if score >= rules.shown_from {
         Row::Shows(rule, score, all)
     } else {
-        Row::Doubted {
-            why: shown(&missed),
-            seen: all,
-        }
+        Row::Doubted { why: shown(&missed), seen: all }
     }
 }
 
-/// A condition with what it saw; `None` where its quantity is unknown.
+/// Evaluates a condition for display; `None` if its quantity is unknown.
 fn show(condition: &Condition, evidence: &Evidence) -> Option<Shown> {
     let name = &condition.quantity.value;
     let fact = evidence.quantities.get(name)?;
@@ -338,7 +319,7 @@ fn show(condition: &Condition, evidence: &Evidence) -> Option<Shown> {
 
 type Shows<'a> = (&'a Rule, f64, Vec<Shown>);
 
-/// First what nothing else explains, by score; then what is explained, each after what explains it.
+/// Orders findings: first those that no other explains, by score; then the explained ones, each after its explanation.
 fn in_order(
     shows: Vec<Shows<'_>>,
     rules: &Rules,
@@ -346,50 +327,36 @@ fn in_order(
     proxy: Option<ProxyKind>,
 ) -> Vec<Finding> {
     let all: Vec<&Rule> = shows.iter().map(|(rule, _, _)| *rule).collect();
-    let mut open: Vec<(Vec<String>, Shows<'_>)> = shows
-        .into_iter()
-        .map(|shows| (before(shows.0, &all, evidence), shows))
-        .collect();
+    let mut open: Vec<(Vec<String>, Shows<'_>)> =
+        shows.into_iter().map(|shows| (before(shows.0, &all, evidence), shows)).collect();
     open.sort_by(|(_, a), (_, b)| b.1.partial_cmp(&a.1).unwrap_or(Ordering::Equal));
     let mut ordered: Vec<(Vec<String>, Shows<'_>)> = Vec::new();
     while !open.is_empty() {
-        let is_told = |name: &String| {
-            ordered
-                .iter()
-                .any(|(_, (rule, _, _))| rule.limiter.value == *name)
-        };
+        let is_told =
+            |name: &String| ordered.iter().any(|(_, (rule, _, _))| rule.limiter.value == *name);
         let free = open.iter().position(|(after, _)| after.is_empty());
         let next = free.or_else(|| open.iter().position(|(after, _)| after.iter().all(is_told)));
         ordered.push(open.remove(next.unwrap_or(0)));
     }
     let behind = behind(&ordered, rules, evidence);
-    let mut findings: Vec<Finding> = ordered
-        .into_iter()
-        .map(|(after, shows)| finding(after, shows, evidence, proxy))
-        .collect();
+    let mut findings: Vec<Finding> =
+        ordered.into_iter().map(|(after, shows)| finding(after, shows, evidence, proxy)).collect();
     if let Some(first) = findings.first_mut() {
         first.behind = behind;
     }
     findings
 }
 
-/// Limiters that are named before a rule's.
+/// Returns the limiters that are named before that of a rule.
 fn before(rule: &Rule, all: &[&Rule], evidence: &Evidence) -> Vec<String> {
     let own = &rule.limiter.value;
-    let stands = rule
-        .stands_when
-        .iter()
-        .any(|one| one.holds(evidence) == Some(true));
-    let is_before = |other: &&&Rule| {
-        let explains = other.explains.iter().any(|name| name.value == *own);
-        let goes_first = rule
-            .yields_to
-            .iter()
-            .any(|name| name.value == other.limiter.value);
-        explains || (goes_first && !stands)
-    };
+    let stands = rule.stands_when.iter().any(|one| one.holds(evidence) == Some(true));
     all.iter()
-        .filter(is_before)
+        .filter(|other| {
+            let explains = other.explains.iter().any(|name| name.value == *own);
+            let goes_first = rule.yields_to.iter().any(|name| name.value == other.limiter.value);
+            explains || (goes_first && !stands)
+        })
         .map(|other| other.limiter.value.clone())
         .collect()
 }
@@ -421,8 +388,8 @@ fn finding(
     }
 }
 
-/// What comes after the first: the next finding that nothing explains, else the resource with the highest use that is
-/// no symptom of the first.
+/// Returns the next limit: the next finding that no other explains, or else the resource with the highest use that is
+/// not a symptom of the first.
 fn behind(
     ordered: &[(Vec<String>, Shows<'_>)],
     rules: &Rules,
@@ -436,37 +403,24 @@ fn behind(
         let mut own = rule.symptoms.iter().flat_map(Condition::quantities);
         own.any(|quantity| quantity == name)
     };
-    let used = rules
-        .full
-        .iter()
-        .filter(|(name, _)| !is_symptom(first, name));
-    let used = used.filter_map(|(name, full)| {
-        let fact = evidence.quantities.get(name)?;
-        let is_consequence = ordered
-            .iter()
-            .skip(1)
-            .any(|(_, (rule, _, _))| is_symptom(rule, name));
-        let at_rate = (!is_consequence)
-            .then(|| used_up(name, *full, evidence))
-            .flatten();
-        Some((name, fact.value / full, at_rate))
-    });
+    let used = rules.full.iter().filter(|(name, _)| !is_symptom(first, name)).filter_map(
+        |(name, full)| {
+            let fact = evidence.quantities.get(name)?;
+            let is_consequence =
+                ordered.iter().skip(1).any(|(_, (rule, _, _))| is_symptom(rule, name));
+            let at_rate = (!is_consequence).then(|| used_up(name, *full, evidence)).flatten();
+            Some((name, fact.value / full, at_rate))
+        },
+    );
     let (quantity, used, at_rate) =
         used.reduce(|most, one| if one.1 > most.1 { one } else { most })?;
-    Some(Behind::Resource {
-        quantity: quantity.clone(),
-        used,
-        at_rate,
-    })
+    Some(Behind::Resource { quantity: quantity.clone(), used, at_rate })
 }
 
-/// The rate at which a resource is used up, if it goes on as it grew from the low load to now; in proportion to the
-/// rate where there is no low load.
+/// Returns the rate at which a resource is exhausted, extrapolated from the low load and now, or in proportion to the
+/// rate without a low load.
 fn used_up(name: &str, full: f64, evidence: &Evidence) -> Option<f64> {
-    let (fact, rate) = (
-        evidence.quantities.get(name)?,
-        evidence.quantities.get("rate")?,
-    );
+    let (fact, rate) = (evidence.quantities.get(name)?, evidence.quantities.get("rate")?);
     let (used, at) = match fact.at_low_load.zip(rate.at_low_load) {
         Some((used, at)) if at < rate.value => (used, at),
         _ => (0.0, 0.0),

@@ -1,16 +1,16 @@
-//! What limits a proxy under load: rules as data, judged on the samples of a trial.
+//! Finds the limit of a proxy under load: rules as data, applied to the samples of a trial.
 //!
-//! Four files of `limits/` hold all that is known. `counters.yaml` says which tables and columns samplers read,
-//! `quantities.yaml` what is derived from them ([`Quantities`]), `rules.yaml` which quantities show which limiter
-//! ([`Rules`]), and `reliability.yaml` how often that was right ([`Reliability`]). Code here knows *kinds* of derivations and of conditions, never a limiter by name; another limiter is
-//! another row.
+//! Four files of `limits/` contain all the knowledge. `counters.yaml` lists the tables and columns that samplers read,
+//! `quantities.yaml` the quantities derived from them ([`Quantities`]), `rules.yaml` the limiters that these indicate
+//! ([`Rules`]), and `reliability.yaml` how often that was right ([`Reliability`]). Code here knows *kinds* of
+//! derivations and of conditions, never a limiter by name; another limiter is another row.
 //!
-//! The way of a figure: [`Window`] (rows of a trial, and what the generator saw) → [`Evidence::of`] → [`judge`] →
+//! Flow of data: [`Window`] (rows of a trial, and the figures of the generator) → [`Evidence::of`] → [`judge`] →
 //! [`Judgement`]. A quantity that could not be read is absent from the evidence, with the reason, and never 0: a rule
-//! that needs it says that it is unknown.
+//! that needs it reports it as unknown.
 //!
-//! [`over_time`] and [`workers`] are the same window in pieces, for people to look at.
-//! [`growth()`] is the macro-benchmark: how each resource grows with the rate.
+//! [`over_time`] and [`workers`] split the same window into pieces for display. [`growth()`] is the macro-benchmark:
+//! how each resource grows with the rate.
 
 mod certainty;
 mod derive;

@@ -1,4 +1,4 @@
-//! When a hint does not fit its arm: `misfits` of `limits/rules.yaml`.
+//! Hints that do not fit an arm: `misfits` of `limits/rules.yaml`.
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -7,19 +7,19 @@ use weir_model::quantity::parse_duration;
 use crate::evidence::Evidence;
 use crate::rules::{Condition, Way};
 
-/// Hints that change nothing in some arms.
+/// Hints that have no effect in some arms.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Misfit {
-    /// Parameters that are not to be named.
+    /// Parameters that must not be suggested.
     pub parameters: Vec<String>,
-    /// Limiters whose findings are meant; empty: all.
+    /// Limiters whose findings are affected; empty for all.
     #[serde(default)]
     pub of: Vec<Spanned<String>>,
-    /// Levels of the arm that are no limit.
+    /// Levels in the arm that impose no limit.
     #[serde(default)]
     pub levels: Vec<String>,
-    /// Condition of the trial.
+    /// Condition on the trial.
     #[serde(default)]
     pub when: Option<Condition>,
     /// Quantity by which the arm's level is multiplied.
@@ -28,18 +28,18 @@ pub(crate) struct Misfit {
     /// Quantity by which the arm's level is divided.
     #[serde(default)]
     pub level_over: Option<Spanned<String>>,
-    /// The product or the quotient is above this.
+    /// Threshold that the product or the quotient has to exceed.
     #[serde(default)]
     pub above: Option<f64>,
 }
 
 impl Misfit {
-    /// Quantities that the level is held against.
+    /// Returns the quantities that the level is compared with.
     pub(crate) fn measures(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.level_times.iter().chain(&self.level_over)
     }
 
-    /// Returns true if it is about this parameter in findings of this limiter.
+    /// Returns true if the misfit concerns this parameter in findings of this limiter.
     fn is_of(&self, limiter: &str, parameter: &str) -> bool {
         let is_named = self.parameters.iter().any(|one| one == parameter);
         is_named && (self.of.is_empty() || self.of.iter().any(|one| one.value == limiter))
@@ -52,7 +52,7 @@ impl Misfit {
         by_word || by_trial == Some(true) || self.is_enough(level, evidence) == Some(true)
     }
 
-    /// Whether the level is more than is used; `None`: not known.
+    /// Returns true if the level exceeds the use; `None` if unknown.
     fn is_enough(&self, level: Option<&str>, evidence: &Evidence) -> Option<bool> {
         let level = number(level?)?;
         let held_against = match (&self.level_times, &self.level_over) {
@@ -78,7 +78,7 @@ pub(crate) fn fits(
             .any(|misfit| misfit.is_of(limiter, parameter) && misfit.holds(level, evidence))
 }
 
-/// A level as a number; a duration in seconds.
+/// Parses a level as a number, or as a duration in seconds.
 fn number(level: &str) -> Option<f64> {
     match level.parse() {
         Ok(number) => Some(number),

@@ -1,4 +1,4 @@
-//! What rules speak of: `limits/quantities.yaml`.
+//! Quantities used by rules: `limits/quantities.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -10,73 +10,74 @@ use weir_model::sample::{ColumnKind, Counters};
 use crate::error::{DataError, read};
 use crate::window::{Figure, Role};
 
-/// What is made of a column's values over the window.
+/// Reduction of a column's values over the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Take {
-    /// How much a counter grew in each second.
+    /// Growth of a counter per second.
     Rate,
-    /// How much it grew for each request that was completed.
+    /// Growth of a counter per completed request.
     PerRequest,
-    /// How much it grew.
+    /// Growth of a counter.
     Difference,
-    /// A gauge's last value.
+    /// Last value of a gauge.
     Last,
-    /// Its largest.
+    /// Largest value of a gauge.
     Most,
-    /// Its smallest.
+    /// Smallest value of a gauge.
     Least,
-    /// The mean of its samples.
+    /// Mean of a gauge's samples.
     Mean,
-    /// How many keys have it that did not at the first moment.
+    /// Number of keys that appeared after the first moment.
     Begun,
 }
 
 impl Take {
-    /// Whether it is of differences between samples.
+    /// Returns true if the value is computed from differences between samples.
     pub(crate) fn is_of_counters(self) -> bool {
         matches!(self, Take::Rate | Take::PerRequest | Take::Difference)
     }
 }
 
-/// What is made of the values of several keys (CPUs, processes, ports).
+/// Combination of the values of several keys (CPUs, processes, ports).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keys {
-    /// All together; of shares, the sum of the parts in the sum of the wholes.
+    /// Sum; for shares, the sum of the parts divided by the sum of the wholes.
     #[default]
     Sum,
-    /// The one with most of it.
+    /// Largest value.
     Busiest,
-    /// The one with least of it.
+    /// Smallest value.
     Least,
-    /// Their mean.
+    /// Mean of the values.
     Mean,
 }
 
-/// A derivation from columns of a table.
+/// Derivation from columns of a table.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Columns {
-    /// The table.
+    /// Name of the table.
     pub table: String,
-    /// Columns that are added.
+    /// Columns to add up.
     pub columns: Vec<String>,
-    /// Whose rows, or the rows of whose host. Of a namespace that several roles share, the proxy's.
+    /// Role whose rows, or whose host's rows, are used; all rows if absent. Rows of a namespace shared by several roles
+    /// count as the proxy's.
     #[serde(default)]
     pub role: Option<Role>,
-    /// Rows with these keys alone.
+    /// Required values of key columns, by name; other rows are ignored.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<String, String>,
-    /// What is made of them over time.
+    /// Reduction of the values over time.
     pub take: Take,
-    /// What is made of the keys.
+    /// Combination of the values of several keys.
     #[serde(default)]
     pub keys: Keys,
-    /// Columns that it is a share of.
+    /// Columns to divide by, for a share.
     #[serde(default)]
     pub share_of: Vec<String>,
-    /// What the result is multiplied by, to come to its unit.
+    /// Factor that converts the result to the quantity's unit.
     #[serde(default = "one")]
     pub scale: f64,
 }
@@ -85,44 +86,46 @@ fn one() -> f64 {
     1.0
 }
 
-/// How a quantity comes about.
+/// Derivation of a quantity.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Derivation {
-    /// From samples.
+    /// Computed from samples.
     Samples(Columns),
-    /// One quantity divided by another; both stand above it in the file.
+    /// One quantity divided by another; both precede it in the file.
     Ratio {
         /// The dividend.
         of: String,
         /// The divisor.
         by: String,
     },
-    /// One quantity less another, and 0 at least; one that is unknown takes nothing off. Both stand above it.
+    /// One quantity minus another, at least 0; an unknown one is not subtracted. Both precede it in the file.
     Less {
-        /// What is taken from.
+        /// Quantity to subtract from.
         of: String,
-        /// What is taken off.
+        /// Quantity to subtract.
         by: String,
     },
     /// A figure of the trial.
     Trial(Figure),
-    /// The share of requests that failed in one of these ways.
+    /// The share of requests that failed with one of these kinds of error.
     Errors(Vec<String>),
-    /// An effective setting of the proxy, by the first of these ids that it has: a number, 0 where it is `off`, 1
-    /// where it is any other word.
+    /// An effective setting of the proxy, by the first of these ids that it has: a number, 0 for `off`, 1 for any other
+    /// word.
     Setting(Vec<String>),
-    /// The share of response times that stand out right behind these times, in seconds.
+    /// The share of response times that stand out just after these times, in seconds.
     Modes(Vec<f64>),
 }
 
 impl Derivation {
-    /// What it is derived from, as [`crate::Fact::from`] has it.
+    /// Returns the sources of the quantity, as in [`crate::Fact::from`].
     pub(crate) fn sources(&self) -> Vec<String> {
         match self {
             Derivation::Samples(of) => {
-                let columns = of.columns.iter().chain(&of.share_of);
-                let unique: BTreeSet<String> = columns
+                let unique: BTreeSet<String> = of
+                    .columns
+                    .iter()
+                    .chain(&of.share_of)
                     .map(|column| format!("{}.{column}", of.table))
                     .collect();
                 unique.into_iter().collect()
@@ -138,7 +141,7 @@ impl Derivation {
     }
 }
 
-/// A resource whose growth is asked about.
+/// A resource whose growth is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -153,27 +156,27 @@ pub enum Resource {
     Connections,
 }
 
-/// One quantity.
+/// A quantity of the file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
-    /// Its name.
+    /// Name of the quantity.
     pub name: Spanned<String>,
-    /// Its unit: `/s`, `s`, `bytes`, `bytes/s`, `share` (0..1), or nothing for a number of things.
+    /// Unit: `/s`, `s`, `bytes`, `bytes/s`, `share` (0..1), or empty for a count.
     #[serde(default)]
     pub unit: String,
-    /// What it is, in a line.
+    /// Description in one line.
     pub means: String,
-    /// The value at which a resource is used up.
+    /// Value at which the resource is exhausted.
     #[serde(default)]
     pub full: Option<f64>,
-    /// The resource whose use it is, for the macro-benchmark.
+    /// Resource whose use it measures, for the macro-benchmark.
     #[serde(default)]
     pub resource: Option<Resource>,
-    /// Whether reports show it over time.
+    /// True if reports show it over time.
     #[serde(default)]
     pub series: bool,
-    /// How it comes about.
+    /// Derivation of its value.
     pub from: Derivation,
 }
 
@@ -185,7 +188,7 @@ pub struct Quantities {
 }
 
 impl Quantities {
-    /// Those that come with weir.
+    /// Returns the quantities that are built into weir.
     pub fn builtin() -> &'static Quantities {
         static BUILTIN: OnceLock<Quantities> = OnceLock::new();
         BUILTIN.get_or_init(|| {
@@ -195,10 +198,11 @@ impl Quantities {
         })
     }
 
-    /// Reads a file and holds it against the tables.
+    /// Parses a file and checks it against the tables.
     ///
     /// # Errors
-    /// The text is no file of quantities, or one names a table, a column or a quantity that is not there.
+    /// Fails if the text is not a file of quantities, or if a quantity refers to a table, a column or a quantity that
+    /// does not exist.
     pub fn parse(file: &str, text: &str, counters: &Counters) -> Result<Quantities, DataError> {
         let all: Quantities = read(file, text)?;
         let mut above = BTreeSet::new();
@@ -217,12 +221,12 @@ impl Quantities {
         Ok(all)
     }
 
-    /// All of them.
+    /// Returns all quantities.
     pub fn all(&self) -> &[Quantity] {
         &self.quantities
     }
 
-    /// One by its name.
+    /// Returns the quantity of this name.
     pub fn get(&self, name: &str) -> Option<&Quantity> {
         let mut all = self.quantities.iter();
         all.find(|quantity| quantity.name.value == name)
@@ -233,10 +237,7 @@ fn check(from: &Derivation, counters: &Counters, above: &BTreeSet<&str>) -> Resu
     match from {
         Derivation::Samples(of) => check_columns(of, counters),
         Derivation::Ratio { of, by } | Derivation::Less { of, by } => {
-            match [of, by]
-                .into_iter()
-                .find(|name| !above.contains(name.as_str()))
-            {
+            match [of, by].into_iter().find(|name| !above.contains(name.as_str())) {
                 Some(name) => Err(format!("no quantity above this one is called `{name}`")),
                 None => Ok(()),
             }
@@ -248,7 +249,7 @@ fn check(from: &Derivation, counters: &Counters, above: &BTreeSet<&str>) -> Resu
     }
 }
 
-/// Width of the stretch behind a time in which response times count as being of its mode, in seconds.
+/// Width of the interval after a time within which response times belong to its mode, in seconds.
 pub(crate) const MODE_WIDTH_S: f64 = 0.2;
 
 fn check_columns(of: &Columns, counters: &Counters) -> Result<(), String> {
@@ -266,19 +267,18 @@ fn check_columns(of: &Columns, counters: &Counters) -> Result<(), String> {
     };
     for name in of.columns.iter().chain(&of.share_of) {
         let mut columns = table.columns.iter();
-        let column = columns.find(|column| column.name == *name);
-        let column =
-            column.ok_or_else(|| format!("table `{}` has no column `{name}`", of.table))?;
+        let column = columns
+            .find(|column| column.name == *name)
+            .ok_or_else(|| format!("table `{}` has no column `{name}`", of.table))?;
         let kind = own.map_or(column.kind, |own| own.kind);
-        let is_fit = match of.take.is_of_counters() {
-            true => kind == ColumnKind::Counter,
-            false => kind == ColumnKind::Gauge,
+        let is_fit = if of.take.is_of_counters() {
+            kind == ColumnKind::Counter
+        } else {
+            kind == ColumnKind::Gauge
         };
         if !is_fit {
             let (table, take) = (&of.table, of.take);
-            return Err(format!(
-                "`{table}.{name}` is a {kind:?}: {take:?} cannot be taken of it"
-            ));
+            return Err(format!("`{table}.{name}` is a {kind:?}: {take:?} cannot be taken of it"));
         }
     }
     let has_key = |key: &&String| table.keys().any(|name| name == key.as_str());
@@ -288,7 +288,7 @@ fn check_columns(of: &Columns, counters: &Counters) -> Result<(), String> {
     }
 }
 
-/// Whether a quantity can be shown over time: of a piece no more is known than its samples.
+/// Returns true if a quantity can be shown over time: for a piece of a window only its samples are known.
 pub(crate) fn is_fit(from: &Derivation) -> bool {
     matches!(from, Derivation::Samples(of) if of.take != Take::PerRequest)
 }

@@ -14,37 +14,37 @@ use crate::quantities::{Derivation, Quantities};
 use crate::text::{shown, slots};
 use crate::window::Role;
 
-/// Among the proxies of `turn`: what goes with every proxy that has no list of its own.
+/// Key of `turn` for the proxies that have no list of their own.
 const EVERY: &str = "every";
 
-/// Which way a parameter is turned.
+/// Direction in which to change a parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// To more, or to a newer version.
+    /// Increase, or update to a newer version.
     Up,
-    /// To less.
+    /// Decrease.
     Down,
-    /// To this level.
+    /// Set to this level.
     To(String),
-    /// It depends.
+    /// Either direction, depending on the case.
     Either,
 }
 
-/// A parameter to turn.
+/// A parameter to change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "String")]
 pub struct Turn {
-    /// Its id in the catalog.
+    /// Id of the parameter in the catalog.
     pub parameter: String,
-    /// Which way.
+    /// Direction of the change.
     pub way: Way,
 }
 
 impl From<String> for Turn {
-    /// `worker_connections up`, `access_log off`, `http_reuse =always`.
+    /// Parses `worker_connections up`, `access_log off`, `http_reuse =always`.
     fn from(text: String) -> Turn {
         let (parameter, way) = text.split_once(' ').unwrap_or((&text, ""));
         let way = match way {
@@ -53,10 +53,7 @@ impl From<String> for Turn {
             "" => Way::Either,
             level => Way::To(level.strip_prefix('=').unwrap_or(level).to_owned()),
         };
-        Turn {
-            parameter: parameter.to_owned(),
-            way,
-        }
+        Turn { parameter: parameter.to_owned(), way }
     }
 }
 
@@ -68,28 +65,28 @@ pub(crate) enum Bound {
     Grows(f64),
 }
 
-/// What must be so of a quantity.
+/// A condition on a quantity.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
-    /// The quantity.
+    /// Name of the quantity.
     pub quantity: Spanned<String>,
-    /// Its share in another one is meant.
+    /// Quantity to divide by, if the condition is about a share.
     #[serde(default)]
     pub of: Option<String>,
-    /// It is above this.
+    /// Bound that the value has to exceed.
     #[serde(default)]
     above: Option<f64>,
-    /// It is below this.
+    /// Bound that the value has to stay below.
     #[serde(default)]
     below: Option<f64>,
-    /// It is at least this many times what it is at a low load.
+    /// Minimum ratio to the value at a low load.
     #[serde(default)]
     grows: Option<f64>,
-    /// Added to the score of the limiter where it is so.
+    /// Weight added to the score of the limiter if the condition holds.
     #[serde(default)]
     pub weight: f64,
-    /// Taken off it where it is known not to be so.
+    /// Weight subtracted from the score if the condition is known not to hold.
     #[serde(default)]
     pub against: f64,
 }
@@ -103,7 +100,7 @@ impl Condition {
         }
     }
 
-    /// What it asks of a value in this unit: `above 93 %`. Of a share of another quantity the unit is `share`.
+    /// Describes the bound for values in this unit: `above 93 %`. The unit of a share of another quantity is `share`.
     pub fn bound_in(&self, unit: &str) -> String {
         match self.bound() {
             Bound::Above(bound) => format!("above {}", shown(bound, unit)),
@@ -112,31 +109,36 @@ impl Condition {
         }
     }
 
-    /// Its quantities.
+    /// Returns the names of the quantities that it uses.
     pub(crate) fn quantities(&self) -> impl Iterator<Item = &String> {
         [&self.quantity.value].into_iter().chain(&self.of)
     }
 
-    /// Those of them that are unknown.
+    /// Returns the quantities it uses that are unknown.
     pub(crate) fn missing(&self, evidence: &Evidence) -> Vec<String> {
-        let unknown = |name: &&String| {
-            let fact = evidence.quantities.get(*name);
-            let is_needed_low = matches!(self.bound(), Bound::Grows(_));
-            fact.is_none_or(|fact| is_needed_low && fact.at_low_load.is_none())
-        };
-        self.quantities().filter(unknown).cloned().collect()
+        self.quantities()
+            .filter(|name| {
+                let fact = evidence.quantities.get(*name);
+                let is_needed_low = matches!(self.bound(), Bound::Grows(_));
+                fact.is_none_or(|fact| is_needed_low && fact.at_low_load.is_none())
+            })
+            .cloned()
+            .collect()
     }
 
-    /// Those of them that speak of some of the proxy's pods alone.
+    /// Returns the quantities it uses that cover only some of the proxy's pods.
     pub(crate) fn partly(&self, evidence: &Evidence) -> Vec<String> {
-        let is_partial = |name: &&String| {
-            let fact = evidence.quantities.get(*name);
-            fact.is_some_and(|fact| fact.read_of.is_some())
-        };
-        self.quantities().filter(is_partial).cloned().collect()
+        self.quantities()
+            .filter(|name| {
+                let fact = evidence.quantities.get(*name);
+                fact.is_some_and(|fact| fact.read_of.is_some())
+            })
+            .cloned()
+            .collect()
     }
 
-    /// Whether it is so; `None`: not known. Of what speaks of some pods alone, it is so in these.
+    /// Returns true if the condition holds; `None` if unknown. The result for partly read quantities is about the pods
+    /// that were read.
     pub(crate) fn holds(&self, evidence: &Evidence) -> Option<bool> {
         let fact = evidence.quantities.get(&self.quantity.value)?;
         let other = match &self.of {
@@ -165,64 +167,63 @@ impl Condition {
     }
 }
 
-/// One way in which a limiter shows.
+/// A set of conditions that indicates a limiter.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Its name: stable from version to version.
+    /// Name of the limiter: stable from version to version.
     pub limiter: Spanned<String>,
-    /// Whose resource it is.
+    /// Role whose resource it is.
     pub role: Role,
-    /// The proxies that it can be of; empty: every one.
+    /// Proxies that can have this limiter; empty for all.
     #[serde(default)]
     pub proxies: Vec<ProxyKind>,
-    /// Score before anything is known.
+    /// Initial score, without any evidence.
     pub prior: f64,
-    /// All must be so.
+    /// Conditions that all have to hold.
     pub symptoms: Vec<Condition>,
-    /// True if the limiter always shows in this way: where this does not show, it does not matter that other rows of the
-    /// limiter cannot be judged.
+    /// True if the limiter always shows in this way: if these symptoms are refuted, it does not matter that other rules
+    /// of the limiter cannot be judged.
     #[serde(default)]
     pub settles: bool,
-    /// These make it more certain, or less.
+    /// Conditions that raise or lower the score.
     #[serde(default)]
     pub supports: Vec<Condition>,
-    /// Each of these rules it out.
+    /// Conditions each of which rules the limiter out.
     #[serde(default)]
     pub contradicts: Vec<Condition>,
-    /// Limiters that are its consequence, where they show as well.
+    /// Limiters that are consequences of this one, if they are shown as well.
     #[serde(default)]
     pub explains: Vec<Spanned<String>>,
-    /// Limiters that are named before it, where they show as well.
+    /// Limiters that are named before this one, if they are shown as well.
     #[serde(default)]
     pub yields_to: Vec<Spanned<String>>,
-    /// Where one of these is so, it yields to none.
+    /// Conditions each of which cancels `yields_to`.
     #[serde(default)]
     pub stands_when: Vec<Condition>,
-    /// Parameters to turn by proxy, the first first; `every` is for proxies that have no list.
+    /// Parameters to change by proxy, the most important first; `every` is for proxies without a list.
     #[serde(default)]
     pub turn: BTreeMap<String, Vec<Turn>>,
-    /// What is said of it, with quantities in braces.
+    /// Description of the limiter, with names of quantities in braces.
     pub says: String,
-    /// What to do.
+    /// Advice on how to remove the limit.
     #[serde(rename = "do")]
     pub advice: String,
-    /// Where the mechanism is documented.
+    /// Reference that documents the mechanism.
     pub source: String,
-    /// Findings of `weir doctor` that foresee it.
+    /// Identifiers of `weir doctor` findings that predict it.
     #[serde(default)]
     pub doctor: Vec<String>,
 }
 
 impl Rule {
-    /// What to turn of a proxy.
+    /// Returns the parameters to change for a proxy (`None`: unknown).
     pub fn turns(&self, proxy: Option<ProxyKind>) -> &[Turn] {
         let own = proxy.and_then(|proxy| self.turn.get(proxy.name()));
-        own.or_else(|| self.turn.get(EVERY))
-            .map_or(&[], Vec::as_slice)
+        own.or_else(|| self.turn.get(EVERY)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether it can be of this proxy.
+    /// Returns true if this proxy can have the limiter (`None`: unknown proxy, always true).
     pub(crate) fn is_of(&self, proxy: Option<ProxyKind>) -> bool {
         self.proxies.is_empty() || proxy.is_none_or(|proxy| self.proxies.contains(&proxy))
     }
@@ -232,7 +233,7 @@ impl Rule {
         self.symptoms.iter().chain(&self.supports).chain(others)
     }
 
-    /// Returns true if a rule of another limiter is named before this one where both show.
+    /// Returns true if the other rule's limiter is named before this one when both are shown.
     pub(crate) fn comes_after(&self, other: &Rule) -> bool {
         let own = &self.limiter.value;
         let goes_first = &other.limiter.value;
@@ -249,27 +250,27 @@ impl Rule {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// What weights are multiplied by, because conditions depend on each other.
+    /// Factor for all weights, because conditions depend on each other.
     pub(crate) shrink: f64,
-    /// Least score of a finding.
+    /// Minimum score of a finding.
     pub(crate) shown_from: f64,
-    /// Limiters that are proven by taking time of their role's CPUs away.
+    /// Limiters that are proven by taking CPU time from their role.
     #[serde(default)]
     take_away: Vec<Spanned<String>>,
-    /// Limiters that make answers late and hardly any missing.
+    /// Limiters that delay answers but hardly reduce their number.
     #[serde(default)]
     late: Vec<Spanned<String>>,
     /// Hints that do not fit every arm.
     #[serde(default)]
     misfits: Vec<Misfit>,
     rules: Vec<Rule>,
-    /// Quantities that can be used up, and at which value, in the order of their file.
+    /// Quantities that can be exhausted, with the value at which they are, in the order of their file.
     #[serde(skip)]
     pub(crate) full: Vec<(String, f64)>,
 }
 
 impl Rules {
-    /// The rules that come with weir.
+    /// Returns the rules that are built into weir.
     pub fn builtin() -> &'static Rules {
         static BUILTIN: OnceLock<Rules> = OnceLock::new();
         BUILTIN.get_or_init(|| {
@@ -279,18 +280,16 @@ impl Rules {
         })
     }
 
-    /// Reads a file and holds it against the quantities.
+    /// Parses a file and checks it against the quantities.
     ///
     /// # Errors
-    /// The text is no file of rules, or a rule names a quantity or a limiter that is not there, says what it does not
-    /// know, or has a condition without exactly one bound; or rules explain each other in a circle.
+    /// Fails if the text is not a file of rules; if a rule refers to a quantity or a limiter that does not exist, has a
+    /// description with a quantity that is no symptom, lacks symptoms, or has a condition without exactly one bound; or
+    /// if rules explain each other in a circle.
     pub fn parse(file: &str, text: &str, quantities: &Quantities) -> Result<Rules, DataError> {
         let mut all: Rules = read(file, text)?;
-        let names: BTreeSet<&str> = all
-            .rules
-            .iter()
-            .map(|rule| rule.limiter.value.as_str())
-            .collect();
+        let names: BTreeSet<&str> =
+            all.rules.iter().map(|rule| rule.limiter.value.as_str()).collect();
         let others = all.rules.iter().flat_map(Rule::others);
         if let Some(other) = others
             .chain(&all.take_away)
@@ -313,10 +312,7 @@ impl Rules {
             check_rule(rule, quantities)
                 .map_err(|what| DataError::at(file, &rule.limiter, what))?;
         }
-        if let Some(rule) = all
-            .rules
-            .iter()
-            .find(|rule| all.is_before_itself(&rule.limiter.value))
+        if let Some(rule) = all.rules.iter().find(|rule| all.is_before_itself(&rule.limiter.value))
         {
             let what = format!(
                 "`{}` is explained by, or yields to, itself in a circle",
@@ -331,13 +327,13 @@ impl Rules {
         Ok(all)
     }
 
-    /// All of them.
+    /// Returns all rules.
     pub fn all(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Returns true if turning a parameter can help an arm in which it has this level (`None`: unknown), as far as the
-    /// evidence says.
+    /// Returns true if changing a parameter can help an arm in which it has this level (`None`: unknown), as far as the
+    /// evidence shows.
     pub fn hint_fits(
         &self,
         limiter: &str,
@@ -347,27 +343,26 @@ impl Rules {
         misfit::fits(&self.misfits, limiter, turn, evidence)
     }
 
-    /// Rows of a limiter that can be of a proxy (`None`: of an unknown one).
+    /// Returns the rules of a limiter that apply to a proxy (`None`: unknown).
     pub(crate) fn rows<'a>(
         &'a self,
         limiter: &'a str,
         proxy: Option<ProxyKind>,
     ) -> impl Iterator<Item = &'a Rule> {
-        let rows = self.rules.iter();
-        rows.filter(move |rule| rule.limiter.value == limiter && rule.is_of(proxy))
+        self.rules.iter().filter(move |rule| rule.limiter.value == limiter && rule.is_of(proxy))
     }
 
-    /// Whether a limiter is proven by taking time of its role's CPUs away.
+    /// Returns true if a limiter is proven by taking CPU time from its role.
     pub fn takes_away(&self, limiter: &str) -> bool {
         self.take_away.iter().any(|one| one.value == limiter)
     }
 
-    /// Whether a limiter shows in how late some answers are, and hardly in how many there are.
+    /// Returns true if a limiter delays some answers but hardly reduces their number.
     pub fn is_late(&self, limiter: &str) -> bool {
         self.late.iter().any(|one| one.value == limiter)
     }
 
-    /// The names of the limiters, each once, in the order of the file.
+    /// Returns the names of the limiters, without duplicates, in the order of the file.
     pub fn limiters(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for rule in &self.rules {
@@ -378,7 +373,7 @@ impl Rules {
         names
     }
 
-    /// Whether a limiter would be told after itself.
+    /// Returns true if a limiter would have to be named before itself.
     fn is_before_itself(&self, limiter: &str) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![limiter];
@@ -409,9 +404,7 @@ fn check_misfit<'m>(
     if let Some(condition) = &misfit.when {
         check(condition, quantities).map_err(|what| (&condition.quantity, what))?;
     }
-    let unknown = misfit
-        .measures()
-        .find(|name| quantities.get(&name.value).is_none());
+    let unknown = misfit.measures().find(|name| quantities.get(&name.value).is_none());
     match unknown {
         Some(name) => Err((name, format!("there is no quantity `{}`", name.value))),
         None => Ok(()),
@@ -419,10 +412,7 @@ fn check_misfit<'m>(
 }
 
 fn check(condition: &Condition, quantities: &Quantities) -> Result<(), String> {
-    if let Some(name) = condition
-        .quantities()
-        .find(|name| quantities.get(name).is_none())
-    {
+    if let Some(name) = condition.quantities().find(|name| quantities.get(name).is_none()) {
         return Err(format!("there is no quantity `{name}`"));
     }
     let bounds = [condition.above, condition.below, condition.grows];
@@ -437,11 +427,7 @@ fn check_rule(rule: &Rule, quantities: &Quantities) -> Result<(), String> {
         return Err("a rule has symptoms".to_owned());
     }
     // Where a ratio is known, so is what it is made of.
-    let mut open: Vec<&String> = rule
-        .symptoms
-        .iter()
-        .flat_map(Condition::quantities)
-        .collect();
+    let mut open: Vec<&String> = rule.symptoms.iter().flat_map(Condition::quantities).collect();
     let mut known = BTreeSet::new();
     while let Some(name) = open.pop() {
         known.insert(name.as_str());
@@ -450,15 +436,10 @@ fn check_rule(rule: &Rule, quantities: &Quantities) -> Result<(), String> {
         }
     }
     if let Some(slot) = slots(&rule.says).find(|slot| !known.contains(slot)) {
-        return Err(format!(
-            "it says `{slot}`, which is no symptom, so it may be unknown"
-        ));
+        return Err(format!("it says `{slot}`, which is no symptom, so it may be unknown"));
     }
     let is_proxy = |name: &&String| {
-        *name == EVERY
-            || ProxyKind::ALL
-                .iter()
-                .any(|kind| kind.name() == name.as_str())
+        *name == EVERY || ProxyKind::ALL.iter().any(|kind| kind.name() == name.as_str())
     };
     match rule.turn.keys().find(|name| !is_proxy(name)) {
         Some(name) => Err(format!("`{name}` is no proxy")),

@@ -1,4 +1,4 @@
-//! A window in pieces, from sample to sample: what people look at beside a judgement.
+//! Splits a window into pieces, from sample to sample, for display next to a judgement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,20 @@ use crate::derive::{Known, each_key, value};
 use crate::quantities::{Columns, Keys, Quantities, Take};
 use crate::window::{Role, Window};
 
-/// Tables are read one after the other: rows within this time are of one sample.
+/// Maximum time between rows of the same sample: tables are read one after the other.
 const SAME_NS: u64 = 50_000_000;
-/// A worker that never uses more than this share of a CPU is not told.
+/// Share of a CPU above which a worker is shown; workers that never exceed it are left out.
 const IDLE: f64 = 0.01;
 
 /// A quantity over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
-    /// Its name.
+    /// Name of the quantity.
     pub quantity: String,
-    /// Its unit, as [`crate::Quantity::unit`].
+    /// Unit of the values, see [`crate::Quantity::unit`].
     pub unit: String,
-    /// Seconds since the window began at the end of each piece, and its value there.
+    /// End of each piece, in seconds since the window began, and the value in the piece.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -30,17 +30,16 @@ pub struct Series {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worker {
-    /// Name and number, as the kernel has them: `nginx 4711`.
+    /// Name and id from the kernel: `nginx 4711`.
     pub name: String,
-    /// Seconds since the window began at the end of each piece, and the CPU time that it had in each second of it.
+    /// End of each piece, in seconds since the window began, and the CPU time used per second in the piece.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Quantities that are shown over time, in the order of their file; those that are known in no piece are left out.
+/// Returns the quantities to show over time, in the order of their file; those unknown in every piece are left out.
 pub fn over_time(quantities: &Quantities, counters: &Counters, window: &Window<'_>) -> Vec<Series> {
     let pieces = pieces(window);
-    let shown = quantities.all().iter().filter(|one| one.series);
-    let series = shown.map(|one| Series {
+    let series = quantities.all().iter().filter(|one| one.series).map(|one| Series {
         quantity: one.name.value.clone(),
         unit: one.unit.clone(),
         points: pieces
@@ -54,7 +53,7 @@ pub fn over_time(quantities: &Quantities, counters: &Counters, window: &Window<'
     series.filter(|one| !one.points.is_empty()).collect()
 }
 
-/// The proxy's processes, and the threads of those that have several, the busiest first; idle ones are left out.
+/// Returns the proxy's processes, or the threads of those that have several, the busiest first; idle ones are left out.
 pub fn workers(counters: &Counters, window: &Window<'_>) -> Vec<Worker> {
     let of = |table: &str| Columns {
         table: table.to_owned(),
@@ -73,9 +72,9 @@ pub fn workers(counters: &Counters, window: &Window<'_>) -> Vec<Worker> {
         let threads = each_key(&threads, &piece, counters);
         let several: BTreeSet<&String> =
             threads.iter().filter_map(|(keys, _)| keys.get(1)).collect();
-        let processes = each_key(&processes, &piece, counters).into_iter();
-        let single =
-            processes.filter(|(keys, _)| keys.get(1).is_none_or(|pid| !several.contains(pid)));
+        let single = each_key(&processes, &piece, counters)
+            .into_iter()
+            .filter(|(keys, _)| keys.get(1).is_none_or(|pid| !several.contains(pid)));
         for (keys, cpus) in single.collect::<Vec<_>>().iter().chain(&threads) {
             if let [.., number, name] = &keys[..] {
                 let own = found.entry(format!("{name} {number}")).or_default();
@@ -84,33 +83,23 @@ pub fn workers(counters: &Counters, window: &Window<'_>) -> Vec<Worker> {
         }
     }
     let mean = |one: &Worker| one.points.iter().map(|(_, cpus)| cpus).sum::<f64>();
-    let workers = found
-        .into_iter()
-        .map(|(name, points)| Worker { name, points });
-    let mut workers: Vec<Worker> = workers
-        .filter(|one| one.points.iter().any(|(_, cpus)| *cpus > IDLE))
-        .collect();
+    let workers = found.into_iter().map(|(name, points)| Worker { name, points });
+    let mut workers: Vec<Worker> =
+        workers.filter(|one| one.points.iter().any(|(_, cpus)| *cpus > IDLE)).collect();
     workers.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
     workers
 }
 
-/// From each sample of the window to the next.
+/// Splits the window into pieces, each from one sample to the next.
 fn pieces<'a>(window: &Window<'a>) -> Vec<Window<'a>> {
     let rows = window.hosts.iter().flat_map(|host| &host.rows);
     let within = window.from_ns..=window.until_ns;
-    let times: BTreeSet<u64> = rows
-        .map(|row| row.at_ns)
-        .filter(|at| within.contains(at))
-        .collect();
+    let times: BTreeSet<u64> = rows.map(|row| row.at_ns).filter(|at| within.contains(at)).collect();
     let times: Vec<u64> = times.into_iter().collect();
     let samples: Vec<&[u64]> = times.chunk_by(|a, b| b - a <= SAME_NS).collect();
     let pieces = samples.windows(2).filter_map(|pair| {
         let [before, after] = pair else { return None };
-        Some(Window {
-            from_ns: *before.first()?,
-            until_ns: *after.last()?,
-            ..*window
-        })
+        Some(Window { from_ns: *before.first()?, until_ns: *after.last()?, ..*window })
     });
     pieces.collect()
 }

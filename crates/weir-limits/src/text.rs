@@ -1,14 +1,13 @@
-//! Values and sentences for people.
+//! Formats values and sentences for display.
 
 use crate::evidence::Evidence;
 
-/// The names in braces of a sentence.
+/// Returns the names in braces of a sentence.
 pub(crate) fn slots(sentence: &str) -> impl Iterator<Item = &str> {
-    let parts = sentence.split('{').skip(1);
-    parts.filter_map(|part| part.split_once('}').map(|(name, _)| name))
+    sentence.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name))
 }
 
-/// A sentence with values in the place of names.
+/// Replaces the names in braces of a sentence by values.
 pub(crate) fn filled(sentence: &str, evidence: &Evidence) -> String {
     let mut text = sentence.to_owned();
     for slot in slots(sentence) {
@@ -21,24 +20,20 @@ pub(crate) fn filled(sentence: &str, evidence: &Evidence) -> String {
     text
 }
 
-/// A value with its unit, to three digits: `93 %`, `1.2 ms`, `340/s`, `2.1 MB`.
+/// Formats a value with its unit, to three digits: `93 %`, `1.2 ms`, `340/s`, `2.1 MB`.
 pub fn shown(value: f64, unit: &str) -> String {
     match unit {
         // A ratio to something that is no bound: nobody thinks of 1,461 %.
         "share" if value >= 10.0 => format!("{} times", digits(value)),
         "share" => format!("{} %", digits(100.0 * value)),
         "s" => {
-            let (scale, name) = step(
-                value,
-                &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")],
-            );
+            let (scale, name) =
+                step(value, &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")]);
             format!("{} {name}", digits(value / scale))
         }
         "bytes" | "bytes/s" => {
-            let (scale, name) = step(
-                value,
-                &[(1.0, "bytes"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")],
-            );
+            let (scale, name) =
+                step(value, &[(1.0, "bytes"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]);
             format!("{} {name}{}", digits(value / scale), &unit["bytes".len()..])
         }
         "/s" => format!("{}/s", digits(value)),
@@ -47,13 +42,13 @@ pub fn shown(value: f64, unit: &str) -> String {
     }
 }
 
-/// The largest step that a value reaches, or the first.
+/// Returns the largest step that the value reaches, or else the first.
 fn step<'a>(value: f64, steps: &[(f64, &'a str)]) -> (f64, &'a str) {
     let reached = steps.iter().rev().find(|(scale, _)| value.abs() >= *scale);
     reached.or(steps.first()).copied().unwrap_or((1.0, ""))
 }
 
-/// Three digits, no exponent, thousands apart.
+/// Formats a number with three digits, no exponent, and thousands separators.
 fn digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
@@ -61,10 +56,8 @@ fn digits(value: f64) -> String {
     let order = value.abs().log10().floor();
     let places = (2.0 - order).clamp(0.0, 6.0);
     let text = format!("{value:.*}", places as usize);
-    let short = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
-    };
+    let short =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     let (sign, number) = match short.strip_prefix('-') {
         Some(number) => ("-", number),
         None => ("", short),

@@ -1,25 +1,25 @@
-//! What a judgement starts from: the samples between two moments of a trial, and what the generator saw.
+//! Input of a judgement: the samples between two moments of a trial, and the figures of the generator.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weir_model::sample::{MissingCounter, SampleRow};
 
-/// What a process does in a trial.
+/// Role of a process in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// It sends the load.
+    /// The process that sends the load.
     Generator,
-    /// It is asked about.
+    /// The proxy under test.
     Proxy,
-    /// It answers the proxy.
+    /// The backend that answers the proxy.
     Origin,
 }
 
 impl Role {
-    /// Its name in samples and files: `proxy`.
+    /// Returns the name used in samples and files: `proxy`.
     pub fn name(self) -> &'static str {
         match self {
             Role::Generator => "generator",
@@ -32,13 +32,13 @@ impl Role {
 /// The samples of one host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostSamples {
-    /// Who is on it.
+    /// Roles that run on the host.
     pub roles: Vec<Role>,
-    /// CPUs that a role may use; a role that is not here may use all of them.
+    /// CPUs that a role may use; a role without an entry may use all of them.
     pub cpus: BTreeMap<Role, Vec<u64>>,
     /// Rows in the order of time.
     pub rows: Vec<SampleRow>,
-    /// What could not be read.
+    /// Counters that could not be read.
     pub missing: Vec<MissingCounter>,
 }
 
@@ -47,14 +47,14 @@ pub struct HostSamples {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Requests per second asked for; of an open loop.
+    /// Requests per second that an open loop is to send.
     RateIntended,
     /// Requests per second sent.
     RateOffered,
     /// Requests per second answered as expected.
     RateCompleted,
-    /// 1 where the load asked for more than was carried (the objective did not hold, or a closed loop's rate no longer
-    /// grows with its connections), 0 where it did not.
+    /// 1 if the load demanded more than was carried (the objective did not hold, or a closed loop's rate no longer
+    /// grows with its connections), else 0.
     Saturated,
     /// 1 in a closed loop, 0 in an open one.
     Closed,
@@ -64,35 +64,36 @@ pub enum Figure {
     DispatchLagS,
     /// Mean time that the proxy waited for the origin's response, in seconds.
     OriginTimeS,
-    /// Bytes per second that generator and proxy exchanged, in the direction that had more.
+    /// Bytes per second between generator and proxy, in the direction with more.
     BytesPerS,
-    /// What the link between them carried before the trial, in bytes per second.
+    /// Bytes per second that the link between generator and proxy carried before the trial.
     NetworkBytesPerS,
-    /// Connections that the load's own policy opens, for each request.
+    /// Connections per request that the load's own policy opens.
     OpenedPerRequest,
-    /// Connections that the generator opened while requests were sent, for each request.
+    /// Connections per request that the generator opened while requests were sent.
     OpenedAgainPerRequest,
-    /// TLS handshakes per second that were full ones.
+    /// Full TLS handshakes per second.
     FullHandshakesPerS,
-    /// 1 where requests have the header Accept-Encoding, without which servers send plain responses, else 0.
+    /// 1 if requests have the header Accept-Encoding, without which servers send plain responses, else 0.
     AsksCompressed,
-    /// 1 where generator and proxy are on different hosts, 0 where they are on one.
+    /// 1 if generator and proxy are on different hosts, 0 if on the same one.
     CrossesLink,
     /// CPUs that the proxy may use.
     ProxyCpuCount,
     /// Threads or processes of the proxy that serve requests.
     Workers,
-    /// The share of the time of the proxy's CPUs that neither the trial nor the kernel's interrupts had. Where the trial does
-    /// not know it, samples tell it.
+    /// Share of the proxy's CPU time used neither by the trial nor by the kernel's interrupts. If the trial does not
+    /// provide it, it is derived from samples.
     OthersCpu,
-    /// CPU time of the proxy's processes in each second, as the lab reads it when the load comes and goes; where arms take turns.
+    /// CPU time per second of the proxy's processes, as read by the lab when the load comes and goes; only if arms take
+    /// turns.
     ProxyCpus,
-    /// TCP sockets of the proxy's network namespace, those in TIME_WAIT left out; where arms take turns.
+    /// TCP sockets of the proxy's network namespace, without those in TIME_WAIT; only if arms take turns.
     ProxySockets,
 }
 
 impl Figure {
-    /// What it is, in words for people.
+    /// Returns a description of the figure in words.
     pub fn means(self) -> &'static str {
         match self {
             Figure::RateIntended => "the rate asked for",
@@ -119,14 +120,14 @@ impl Figure {
     }
 }
 
-/// What the generator and the lab know of a window.
+/// Data of the generator and the lab about a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trial {
-    /// Figures; one that is not here is unknown.
+    /// Figures; a missing one is unknown.
     pub figures: BTreeMap<Figure, f64>,
-    /// Response times as a histogram: nanoseconds and how often, ascending. Empty: unknown.
+    /// Response times as a histogram: nanoseconds and count, ascending. Empty if unknown.
     pub response_times: Vec<(u64, u64)>,
-    /// Failed requests by kind, as records name them (`connect`, `timeout`); `None`: unknown.
+    /// Failed requests by kind, as named in records (`connect`, `timeout`); `None` if unknown.
     pub errors: Option<BTreeMap<String, u64>>,
     /// Requests that ended, failed ones included.
     pub requests: u64,
@@ -143,8 +144,8 @@ pub struct Window<'a> {
     pub from_ns: u64,
     /// Last moment; rows after it are left out.
     pub until_ns: u64,
-    /// The arm that is judged; rows of others are left out. Empty: rows of all arms count.
+    /// The arm to judge; rows of other arms are ignored. Empty: rows of all arms count.
     pub arm: &'a str,
-    /// What was seen from outside.
+    /// Data of the generator and the lab.
     pub trial: &'a Trial,
 }

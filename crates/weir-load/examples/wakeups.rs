@@ -1,11 +1,12 @@
-//! What it costs on this machine to be woken for every request: the lower bound of the CPU time of a punctual open loop.
+//! Measures what waking up for every request costs on this machine: the lower bound of the CPU time of a punctual open
+//! loop.
 //!
 //! ```text
 //! wakeups [RATE [SECONDS]]
 //! ```
 //!
-//! One thread, nothing of weir's: it sleeps until an arrival is due (`sleep`), sends a request besides (`send`), and waits
-//! for responses between arrivals (`all`). A server on another thread answers 64 connections.
+//! One thread, without any code of weir: it sleeps until an arrival is due (`sleep`), also sends a request (`send`),
+//! and also waits for responses between arrivals (`all`). A server on another thread answers 64 connections.
 
 use std::error::Error;
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,7 +23,7 @@ const CONNECTIONS: usize = 64;
 const REQUEST: [u8; 100] = [b'q'; 100];
 const RESPONSE: [u8; 250] = [b'r'; 250];
 
-/// What is done for an arrival, each more than the one before.
+/// Work done for an arrival; each variant includes the one before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Work {
     Sleep,
@@ -32,10 +33,9 @@ enum Work {
 
 type Ready = Vec<epoll::Event>;
 
-/// Waits for a connection that can be read; `None` without a limit.
+/// Waits until a connection is readable, at most for `limit`; `None` waits without a limit.
 fn wait(poll: impl AsFd, ready: &mut Ready, limit: Option<Duration>) -> io::Result<()> {
-    let limit = limit.map(Timespec::try_from).transpose();
-    let limit = limit.map_err(io::Error::other)?;
+    let limit = limit.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
     ready.clear();
     let spare = rustix::buffer::spare_capacity(ready);
     match epoll::wait(poll, spare, limit.as_ref()) {
@@ -44,7 +44,7 @@ fn wait(poll: impl AsFd, ready: &mut Ready, limit: Option<Duration>) -> io::Resu
     }
 }
 
-/// Watches connections, which are numbered in their order.
+/// Registers the connections with a new epoll instance, under their indices.
 fn watch(connections: &[TcpStream]) -> io::Result<OwnedFd> {
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (number, connection) in connections.iter().enumerate() {
@@ -56,7 +56,7 @@ fn watch(connections: &[TcpStream]) -> io::Result<OwnedFd> {
     Ok(poll)
 }
 
-/// Answers until the connections are closed.
+/// Answers requests until a connection is closed.
 fn serve(connections: &[TcpStream], poll: impl AsFd) -> io::Result<()> {
     let (mut ready, mut buffer) = (Ready::with_capacity(CONNECTIONS), [0; 4096]);
     loop {
@@ -71,12 +71,13 @@ fn serve(connections: &[TcpStream], poll: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// CPU time of this thread for an arrival, on average.
+/// Measures the mean CPU time of this thread per arrival.
 fn measure(work: Work, gap: Duration, arrivals: u32) -> Result<Duration, Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    let pair = |_| Ok((TcpStream::connect(address)?, listener.accept()?.0));
-    let pairs: io::Result<Vec<(TcpStream, TcpStream)>> = (0..CONNECTIONS).map(pair).collect();
+    let pairs: io::Result<Vec<(TcpStream, TcpStream)>> = (0..CONNECTIONS)
+        .map(|_| Ok((TcpStream::connect(address)?, listener.accept()?.0)))
+        .collect();
     let (own, servers): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
     let poll = watch(&own)?;
     let server_poll = watch(&servers)?;

@@ -1,7 +1,7 @@
-//! The engine measured against itself: what a request costs when nobody else can be the limit.
+//! Calibration of the load engine: CPU time of a request when only the engine itself can be the limit.
 //!
-//! The server is a [`NullServer`] on another CPU. Costs are CPU time per request, which does not
-//! depend on which of the two is full; a rate would.
+//! The server is a [`NullServer`] on another CPU. Costs are CPU time per request, which does not depend on whether
+//! generator or server is saturated; a rate would.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ use crate::trial::{Control, LoadError, floor, run};
 /// Connections of every run.
 const CONNECTIONS: u32 = 50;
 
-/// Rate at which punctuality is looked at, requests per second.
+/// Rate at which punctuality is measured, requests per second.
 const LAG_RATE: f64 = 10_000.0;
 
 /// Quantiles of the dispatch lag.
@@ -29,25 +29,25 @@ const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// Where and how long to measure.
+/// CPUs, length and rounds of a calibration.
 #[derive(Debug, Clone)]
 pub struct Calibrating {
-    /// CPU of the generator's thread.
+    /// CPU to which the generator's thread is pinned.
     pub generator: Option<u32>,
-    /// CPU of the null server.
+    /// CPU to which the null server is pinned.
     pub server: Option<u32>,
     /// Length of each run.
     pub length: Duration,
-    /// Runs of each kind.
+    /// Number of runs of each kind; 0 counts as 1.
     pub rounds: u32,
-    /// Set to end it; figures are then those of the rounds until there.
+    /// Flag that ends the calibration; the figures are then those of the rounds up to that point.
     pub stop: Arc<AtomicBool>,
 }
 
-/// Measures one way of asking the kernel: floor and engine in turns, then punctuality.
+/// Measures one I/O backend: floor and engine in turns, then punctuality.
 ///
 /// # Errors
-/// The way does not work here, or the null server could not be started.
+/// The backend does not work here, or the null server could not be started.
 pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError> {
     let server = NullServer::start(how.server, response()).map_err(LoadError::Thread)?;
     let flow = |arrivals| {
@@ -56,11 +56,7 @@ pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError>
     };
     let plan = |arrivals| Plan {
         cpus: vec![how.generator],
-        ..Plan::single(
-            flow(arrivals),
-            Plan::seconds(Duration::ZERO, how.length),
-            io,
-        )
+        ..Plan::single(flow(arrivals), Plan::seconds(Duration::ZERO, how.length), io)
     };
     let mut floors = Vec::new();
     let mut requests = Vec::new();
@@ -73,23 +69,22 @@ pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError>
         requests.push(all.cpu_ns as f64 / all.completed_whole.max(1) as f64);
     }
     let mut lag = new_histogram();
-    let open = Plan {
-        spin: Spin::Auto,
-        ..plan(Arrivals::Constant { rate: LAG_RATE })
-    };
+    let open = Plan { spin: Spin::Auto, ..plan(Arrivals::Constant { rate: LAG_RATE }) };
     let outcome = run(&open, &control(how), None, |_, data| {
         // Same bounds everywhere.
         let _ = lag.add(&data[0].histograms.dispatch_lag);
     })?;
     let request_ns = median(&mut requests);
-    let at = |quantile| (quantile, lag.value_at_quantile(quantile));
     Ok(WayCalibration {
         io: outcome.io.name().to_owned(),
         floor_ns: median(&mut floors),
         request_ns,
         capacity: 1e9 / request_ns,
         lag_rate: LAG_RATE,
-        lag: QUANTILES.into_iter().map(at).collect(),
+        lag: QUANTILES
+            .into_iter()
+            .map(|quantile| (quantile, lag.value_at_quantile(quantile)))
+            .collect(),
     })
 }
 
@@ -97,7 +92,7 @@ fn control(how: &Calibrating) -> Control {
     Control::new(1, Arc::clone(&how.stop))
 }
 
-/// 1 KiB of content behind a head such as servers send.
+/// Returns a response with 1 KiB of content and a head such as servers send.
 fn response() -> Vec<u8> {
     let mut response =
         b"HTTP/1.1 200 OK\r\nServer: null\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\n\

@@ -1,8 +1,7 @@
-//! What a response must be like, and whether it was.
+//! Expectations about responses, and their check.
 //!
-//! An [`Expectation`] is compiled before a trial and shared. A [`Check`] is the little that one
-//! response in the making needs; it sees fields and content piece by piece through the parser's
-//! [`Sink`] and keeps none of them:
+//! An [`Expectation`] is compiled before a trial and shared. A [`Check`] is the small state needed for one response in
+//! progress; it sees fields and content piece by piece through the parser's [`Sink`] and keeps none of them:
 //!
 //! ```
 //! use weir_http::response::{Progress, ResponseParser};
@@ -14,7 +13,7 @@
 //! let (mut parser, mut check) = (ResponseParser::default(), Check::default());
 //! parser.begin(false);
 //! check.begin(&expectation);
-//! let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+//! let bytes = b"HTTP/1.1 200 OK\r\x0aContent-Length: 2\r\x0a\r\x0ahi";
 //! let fed = parser.feed_with(bytes, &mut check.watch(&expectation))?;
 //! let Progress::Complete(end) = fed.event else { panic!("not complete") };
 //! assert_eq!(check.verdict(&expectation, &end), Err(Unexpected::Size));
@@ -26,48 +25,48 @@ use weir_http::Sink;
 use weir_http::response::ResponseEnd;
 use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec};
 
-/// Fields that one expectation may name: bits of a set.
+/// Maximum number of fields in one expectation, limited by the bits of a set.
 pub const MOST_FIELDS: usize = 32;
 
-/// Why an expectation cannot be checked.
+/// Reason why an expectation cannot be checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpectError {
-    /// Too many fields.
+    /// More fields than [`MOST_FIELDS`].
     #[error("{0} fields are expected, and {MOST_FIELDS} are possible")]
     Fields(usize),
     /// The name of a field is not a token (RFC 9110 §5.1).
     #[error("field name `{}` is not a token", .0.escape_debug())]
     Name(String),
-    /// The value of a field holds a character that never arrives (RFC 9110 §5.5).
+    /// The value of a field contains a character that no response can deliver (RFC 9110 §5.5).
     #[error("value of field `{}` holds CR, LF or NUL", .0.escape_debug())]
     Value(String),
     /// A status code that no response can have.
     #[error("status {0} is not one of 100 to 999")]
     Status(u16),
-    /// The hash is not one.
+    /// The hash is not 64 hexadecimal digits.
     #[error("sha256 `{}` is not 64 hexadecimal digits", .0.escape_debug())]
     Hash(String),
 }
 
-/// In which way a response is not what was expected; the first of them, in this order.
+/// Difference between a response and its expectation; the first one in this order is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unexpected {
-    /// The status code is none (RFC 9110 §15), whatever was expected.
+    /// The status code is outside the valid range (RFC 9110 §15), whatever was expected.
     NoStatus,
-    /// The status code.
+    /// The status code is not an expected one.
     Status,
-    /// A field is not there.
+    /// An expected field is missing.
     FieldMissing,
-    /// A field is there, with another value.
+    /// An expected field has another value.
     FieldDiffers,
-    /// The number of bytes in the content.
+    /// The content has another size than expected.
     Size,
-    /// The content.
+    /// The content has another hash than expected.
     Hash,
 }
 
 impl Unexpected {
-    /// The words under which a trial counts it.
+    /// Returns the words under which a trial counts this difference.
     pub fn words(self) -> &'static str {
         match self {
             Unexpected::NoStatus => "status code outside of 100 to 599 (RFC 9110 §15)",
@@ -80,12 +79,12 @@ impl Unexpected {
     }
 }
 
-/// What a response must be like.
+/// Compiled expectation about a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
-    /// A bit for each status code; `None`: all will do.
+    /// One bit per status code; `None` if all are accepted.
     statuses: Option<[u64; 16]>,
-    /// At most [`MOST_FIELDS`].
+    /// Expected fields, at most [`MOST_FIELDS`].
     fields: Box<[Field]>,
     size: Option<u64>,
     sha256: Option<[u8; 32]>,
@@ -93,44 +92,50 @@ pub struct Expectation {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field {
-    /// In lower case.
+    /// Name in lower case.
     name: Box<[u8]>,
-    /// `None`: any will do.
+    /// Expected value; `None` if any value is accepted.
     value: Option<Box<[u8]>>,
 }
 
 impl Expectation {
-    /// Compiles what the user wrote.
+    /// Compiles the user's specification.
     ///
     /// # Errors
-    /// It cannot be checked.
+    /// The specification cannot be checked.
     pub fn new(spec: &ExpectSpec) -> Result<Expectation, ExpectError> {
         if spec.fields.len() > MOST_FIELDS {
             return Err(ExpectError::Fields(spec.fields.len()));
         }
-        let field = |(name, wanted): &(String, FieldSpec)| Field::new(name, wanted);
-        let hash = |text: &String| hash(text).ok_or_else(|| ExpectError::Hash(text.clone()));
         Ok(Expectation {
             statuses: statuses(&spec.status)?,
-            fields: spec.fields.iter().map(field).collect::<Result<_, _>>()?,
+            fields: spec
+                .fields
+                .iter()
+                .map(|(name, wanted)| Field::new(name, wanted))
+                .collect::<Result<_, _>>()?,
             size: spec.size,
-            sha256: spec.sha256.as_ref().map(hash).transpose()?,
+            sha256: spec
+                .sha256
+                .as_ref()
+                .map(|text| hash(text).ok_or_else(|| ExpectError::Hash(text.clone())))
+                .transpose()?,
         })
     }
 
-    /// Whether it must see the content: then none of it may be dropped unseen
+    /// Returns true if the content must be read, so that none of it may be dropped
     /// ([`weir_http::response::ResponseParser::skip`]). Its size is known in any case.
     #[inline]
     pub fn reads_content(&self) -> bool {
         self.sha256.is_some()
     }
 
-    /// Whether it says which status codes are right.
+    /// Returns true if the expectation names status codes.
     pub fn judges_status(&self) -> bool {
         self.statuses.is_some()
     }
 
-    /// Whether it must see anything: if not, the plain parser will do, and [`Check::verdict`] alone.
+    /// Returns true if the parser must show fields or content; if not, the plain parser and [`Check::verdict`] suffice.
     #[inline]
     pub fn watches(&self) -> bool {
         self.reads_content() || !self.fields.is_empty()
@@ -138,11 +143,12 @@ impl Expectation {
 
     #[inline]
     fn allows(&self, status: u16) -> bool {
-        let bit = |set: &[u64; 16]| set[usize::from(status >> 6) & 15] >> (status & 63) & 1 == 1;
-        self.statuses.as_ref().is_none_or(bit)
+        self.statuses
+            .as_ref()
+            .is_none_or(|set| set[usize::from(status >> 6) & 15] >> (status & 63) & 1 == 1)
     }
 
-    /// Those of the `among` fields for which `holds` holds.
+    /// Returns the set of the fields in `among` for which `holds` returns true.
     #[inline]
     fn filter(&self, among: u32, holds: impl Fn(&Field) -> bool) -> u32 {
         let (mut left, mut kept) = (among, 0);
@@ -154,7 +160,7 @@ impl Expectation {
         kept
     }
 
-    /// All fields.
+    /// Returns the set of all fields.
     #[inline]
     fn all(&self) -> u32 {
         // At most 32 fields: 2³² − 1 fits once the shift was made in 64 bits.
@@ -174,10 +180,7 @@ impl Field {
             }
             FieldSpec::Value(value) => Some(value.trim_matches([' ', '\t']).as_bytes().into()),
         };
-        Ok(Field {
-            name: name.to_ascii_lowercase().into_bytes().into_boxed_slice(),
-            value,
-        })
+        Ok(Field { name: name.to_ascii_lowercase().into_bytes().into_boxed_slice(), value })
     }
 }
 
@@ -214,25 +217,25 @@ fn hash(text: &str) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// What is known of the response that is coming. One value serves all responses of a connection,
-/// one after the other, whatever is expected of each.
+/// State of the check of a response in progress. One value serves all responses of a connection, one after the other,
+/// with any expectation for each.
 #[derive(Debug, Default)]
 pub struct Check {
-    /// Fields that came.
+    /// Set of the expected fields that have arrived.
     present: u32,
-    /// Fields that came with the value expected.
+    /// Set of the expected fields that have arrived with the expected value.
     matched: u32,
-    /// Fields that the one now coming may still be.
+    /// Set of the expected fields that the current field may still turn out to be.
     candidates: u32,
-    /// Bytes of its name, or of its value, so far.
+    /// Length of the current field's name, or of its value, so far.
     at: u32,
     in_value: bool,
-    /// Made when the first hash is asked for, then used again and again.
+    /// Hasher, created when the first hash is needed, then reused.
     hash: Option<Box<Sha256>>,
 }
 
 impl Check {
-    /// Forgets the response before.
+    /// Starts the check of a response and discards the state of the one before.
     #[inline]
     pub fn begin(&mut self, expectation: &Expectation) {
         self.present = 0;
@@ -244,20 +247,16 @@ impl Check {
         }
     }
 
-    /// What the parser is to show the response to. `expectation` must be that of
-    /// [`Check::begin`].
+    /// Returns the sink that the parser feeds. `expectation` must be the one passed to [`Check::begin`].
     #[inline]
     pub fn watch<'c>(&'c mut self, expectation: &'c Expectation) -> Watch<'c> {
-        Watch {
-            check: self,
-            expectation,
-        }
+        Watch { check: self, expectation }
     }
 
-    /// Judges a complete response.
+    /// Checks a complete response.
     ///
     /// # Errors
-    /// It is not what was expected.
+    /// The first difference from the expectation.
     pub fn verdict(
         &mut self,
         expectation: &Expectation,
@@ -283,10 +282,7 @@ impl Check {
             return Ok(());
         };
         let hash = self.hash.as_mut().map(|hash| hash.finalize_reset());
-        match hash.is_some_and(|hash| hash[..] == wanted[..]) {
-            true => Ok(()),
-            false => Err(Unexpected::Hash),
-        }
+        if hash.is_some_and(|hash| hash[..] == wanted[..]) { Ok(()) } else { Err(Unexpected::Hash) }
     }
 
     #[inline]
@@ -305,8 +301,8 @@ impl Check {
         }
         let length = self.at as usize;
         let fits = |value: &[u8]| value.len() <= length;
-        let whole = |field: &Field| field.value.as_deref().is_some_and(fits);
-        self.matched |= expectation.filter(self.candidates, whole);
+        self.matched |=
+            expectation.filter(self.candidates, |field| field.value.as_deref().is_some_and(fits));
         self.candidates = 0;
     }
 
@@ -325,7 +321,7 @@ impl Check {
     }
 }
 
-/// A [`Check`] and what it checks against, while the parser reads.
+/// Sink for the parser: a [`Check`] together with its expectation.
 #[derive(Debug)]
 pub struct Watch<'c> {
     check: &'c mut Check,

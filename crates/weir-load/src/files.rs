@@ -1,30 +1,28 @@
-//! Files that users name: read as far as a limit, since a device or a pipe may never end.
+//! Files named by users: reading is limited, since a device or a pipe may never end.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use weir_files::open_to_read;
 
-/// Largest file of a description in bytes: studies, sets of requests, rows of parameters, certificates.
+/// Maximum size of a description, bytes: studies, sets of requests, rows of parameters, certificates.
 pub const LARGEST_DESCRIPTION: u64 = 16 << 20;
 
-/// Largest file of data in bytes: content of requests, lines that fill slots, recorded arrivals.
+/// Maximum size of a data file, bytes: content of requests, lines that fill slots, recorded arrivals.
 pub const LARGEST_DATA: u64 = 1 << 30;
 
-/// All bytes of a file, which may be a pipe that somebody writes to.
+/// Reads a whole file, which may be a pipe.
 ///
 /// # Errors
-/// It cannot be read, or has more than `most` bytes.
+/// The file cannot be read, or has more than `most` bytes.
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut opened = open_to_read(path)?.take(most.saturating_add(1));
     opened.read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
-        true => Err(io::Error::other(format!(
-            "it is larger than {} MiB",
-            most >> 20
-        ))),
-        false => Ok(bytes),
+    if bytes.len() as u64 > most {
+        Err(io::Error::other(format!("it is larger than {} MiB", most >> 20)))
+    } else {
+        Ok(bytes)
     }
 }
 

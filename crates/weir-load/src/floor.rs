@@ -1,8 +1,7 @@
-//! The least that a request can cost here: fixed bytes sent, fixed bytes counted, nothing parsed,
-//! timed or written down.
+//! Lowest cost of a request on this machine: fixed bytes sent, received bytes counted; nothing is parsed, timed or
+//! recorded.
 //!
-//! What the engine takes beyond this is its own; what it takes up to this is the kernel's. See
-//! [`crate::calibrate`].
+//! CPU time up to this floor is the kernel's; the excess over it is the engine's own. See [`crate::calibrate`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,48 +10,42 @@ use weir_http::response::{Progress, ResponseParser};
 
 use crate::reactor::{ConnId, Event, Reactor, Route};
 
-/// What a floor run counted.
+/// Figures of a floor run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Floor {
-    /// Responses whose last byte came.
+    /// Number of complete responses.
     pub requests: u64,
-    /// Connections that were open.
+    /// Number of connections that were opened.
     pub connections: u32,
-    /// CPU time of the thread since all connections were open, in nanoseconds.
+    /// CPU time of the thread after all connections were open, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time since then, in nanoseconds.
+    /// Time after all connections were open, in nanoseconds.
     pub ns: u64,
 }
 
-/// A connection: how much of the current response has come.
+/// State of a connection: whether it is open, and how much of the current response has arrived.
 #[derive(Clone, Default)]
 struct Line {
     received: u64,
     open: bool,
 }
 
-/// What is sent.
+/// Parameters of a floor run.
 #[derive(Debug, Clone, Copy)]
 pub struct Loop<'a> {
-    /// To whom.
+    /// Server address and other settings of the connections.
     pub route: &'a Route,
     /// The bytes of each request.
     pub request: &'a [u8],
-    /// One request at a time on each.
+    /// Number of connections, each with one request at a time.
     pub connections: u32,
-    /// From the moment when all connections are open.
+    /// Duration from the moment when all connections are open.
     pub duration: Duration,
 }
 
-/// Runs a closed loop on the calling thread. All responses must be of one length, which the first one
-/// tells.
+/// Runs a closed loop on the calling thread. All responses must have the same length; it is taken from the first one.
 pub fn run<R: Reactor>(mut reactor: R, job: Loop<'_>, stop: &AtomicBool) -> Floor {
-    let Loop {
-        route,
-        request,
-        connections,
-        duration,
-    } = job;
+    let Loop { route, request, connections, duration } = job;
     let mut lines = vec![Line::default(); connections as usize];
     for id in 0..connections {
         // Those that cannot be opened are not in the count.
@@ -101,8 +94,11 @@ pub fn run<R: Reactor>(mut reactor: R, job: Loop<'_>, stop: &AtomicBool) -> Floo
         floor.ns = reactor.now() - start;
         floor.cpu_ns = reactor.cpu_ns() - cpu;
     }
-    let open = lines.iter().enumerate().filter(|(_, line)| line.open);
-    open.for_each(|(id, _)| reactor.close(id as ConnId));
+    lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.open)
+        .for_each(|(id, _)| reactor.close(id as ConnId));
     floor
 }
 
@@ -111,7 +107,7 @@ fn send<R: Reactor>(reactor: &mut R, id: ConnId, request: &[u8]) {
     let _ = reactor.send(id, request);
 }
 
-/// Length of a whole response, found in the first one, which must come in one piece.
+/// Length of a whole response, taken from the first one; its head must arrive in one piece.
 #[derive(Default)]
 struct Length(Option<u64>);
 

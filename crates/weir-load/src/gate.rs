@@ -1,31 +1,31 @@
-//! Where the threads of a trial wait for each other before the start.
+//! Gate at which the threads of a trial wait for each other before the start.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::trial::Control;
 
-/// A gate that opens when all threads are there.
+/// Gate that opens when all threads have arrived.
 pub(crate) struct Gate<'a> {
     control: &'a Control,
     arrivals: Mutex<Arrivals>,
     opened: Condvar,
 }
 
-/// Who has come to a gate.
+/// State of the gate: arrivals so far and the start.
 struct Arrivals {
-    /// Threads that have not come yet.
+    /// Number of threads that have not arrived yet.
     awaited: usize,
     connections: usize,
     connected: usize,
-    /// A thread cannot take part, so nobody does.
+    /// True if a thread cannot take part, so that there is no start.
     given_up: bool,
-    /// The common start, once it is known; 0: there is none.
+    /// Common start, once it is known, CLOCK_MONOTONIC nanoseconds; 0 if there is none.
     start: Option<u64>,
 }
 
 impl Arrivals {
-    /// Whether connections were to be opened, and none is.
+    /// Returns true if connections were to be opened and none is open.
     fn none_connected(&self) -> bool {
         self.connections > 0 && self.connected == 0
     }
@@ -46,24 +46,27 @@ impl Gate<'_> {
         }
     }
 
-    /// Whoever panics has ended the process.
+    /// Locks the state. Poisoning is ignored, since a panic ends the process.
     fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The common start; 0 when connections were to be opened and none is, anywhere, when a thread cannot take part, or
-    /// when the trial was stopped while it waited for other generators.
+    /// Waits for the other threads and returns the common start. It is 0 if connections were to be opened and none is
+    /// open on any thread, if a thread cannot take part, or if the trial was stopped while it waited for other
+    /// generators.
     pub(crate) fn pass(&self, connections: usize, connected: usize) -> u64 {
         let mut arrivals = self.arrivals();
         arrivals.connections += connections;
         arrivals.connected += connected;
         let arrivals = self.arrive(arrivals, 1);
-        let opened = self.opened.wait_while(arrivals, |it| it.start.is_none());
-        let opened = opened.unwrap_or_else(PoisonError::into_inner);
+        let opened = self
+            .opened
+            .wait_while(arrivals, |it| it.start.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
         opened.start.unwrap_or(0)
     }
 
-    /// So many threads have come; with the last of them the start is agreed upon.
+    /// Counts `threads` arrivals; the last one fixes the start and wakes all.
     fn arrive<'a>(
         &'a self,
         mut arrivals: MutexGuard<'a, Arrivals>,
@@ -74,31 +77,27 @@ impl Gate<'_> {
             return arrivals;
         }
         let is_hopeless = arrivals.given_up || arrivals.none_connected();
-        let start = if is_hopeless {
-            0
-        } else {
-            self.control.agreed_start()
-        };
+        let start = if is_hopeless { 0 } else { self.control.agreed_start() };
         self.control.started_at.store(start, Ordering::Relaxed);
         arrivals.start = Some(start);
         self.opened.notify_all();
         arrivals
     }
 
-    /// So many threads cannot take part: lets the others through without a start.
+    /// Reports that `threads` threads cannot take part: lets the others through without a start.
     pub(crate) fn give_up(&self, threads: usize) {
         let mut arrivals = self.arrivals();
         arrivals.given_up = true;
         drop(self.arrive(arrivals, threads));
     }
 
-    /// So many threads were never started: has the others open no more connections.
+    /// Reports that `threads` threads were never started; also stops the others from opening more connections.
     pub(crate) fn abandon(&self, threads: usize) {
         self.control.stop.store(true, Ordering::Relaxed);
         self.give_up(threads);
     }
 
-    /// Whether connections were to be opened, and none is.
+    /// Returns true if connections were to be opened and none is open.
     pub(crate) fn none_connected(&self) -> bool {
         self.arrivals().none_connected()
     }

@@ -1,4 +1,4 @@
-//! HAR files: the requests that a browser or a proxy has recorded.
+//! HAR files: requests recorded by a browser or a proxy.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,22 +13,22 @@ const NOT_HTTP: &str = "not over HTTP (`data:`, `blob:`, `ws:`, an extension's)"
 const NO_URL: &str = "with a URL that has spaces, characters not in ASCII, or no host";
 const NO_CONTENT: &str = "with a body that was not recorded (a form with files, an upload)";
 
-/// A request as it was recorded.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// When it began, RFC 3339.
+    /// Time at which the request began, RFC 3339.
     pub begin: String,
-    /// Method.
+    /// HTTP method.
     pub method: String,
     /// Host and target; or what kind of entry it is that cannot be sent.
     pub destination: Result<(String, String), &'static str>,
-    /// Names and values of headers.
+    /// Names and values of the headers.
     pub headers: Vec<(String, String)>,
     /// Body; or what kind of entry it is that lacks one.
     pub content: Result<Vec<u8>, &'static str>,
 }
 
-/// Whether a file that begins so is a HAR file: an object whose first key is `log`, which holds an object.
+/// Returns true if `head` is the beginning of a HAR file: an object whose first key is `log`, which holds an object.
 pub fn is_har(head: &[u8]) -> bool {
     begins_with(head, b"{\"log\":{")
 }
@@ -43,19 +43,15 @@ pub(crate) fn begins_with(text: &[u8], begin: &[u8]) -> bool {
         .eq(begin)
 }
 
-/// The entries of a HAR file.
+/// Returns the entries of a HAR file.
 ///
 /// # Errors
-/// It is not JSON, or lacks entries.
+/// The file is not JSON, or has no `log.entries`.
 pub fn parse(file: &[u8]) -> Result<Vec<Recorded>, String> {
     let file = file.strip_prefix(BOM).unwrap_or(file);
     let file: Value = serde_json::from_slice(file).map_err(|error| error.to_string())?;
     let entries = file["log"]["entries"].as_array();
-    Ok(entries
-        .ok_or("it has no log.entries")?
-        .iter()
-        .map(recorded)
-        .collect())
+    Ok(entries.ok_or("it has no log.entries")?.iter().map(recorded).collect())
 }
 
 fn recorded(entry: &Value) -> Recorded {
@@ -66,9 +62,7 @@ fn recorded(entry: &Value) -> Recorded {
         begin: text(&entry["startedDateTime"]),
         destination: destination(&method, request["url"].as_str().unwrap_or_default()),
         method,
-        headers: headers
-            .map(|one| (text(&one["name"]), text(&one["value"])))
-            .collect(),
+        headers: headers.map(|one| (text(&one["name"]), text(&one["value"]))).collect(),
         content: content(request).ok_or(NO_CONTENT),
     }
 }
@@ -108,8 +102,10 @@ fn content(request: &Value) -> Option<Vec<u8>> {
     let kind = posted["mimeType"].as_str().unwrap_or_default();
     let is_urlencoded = kind.to_ascii_lowercase().starts_with(FORM);
     is_urlencoded.then(|| {
-        let pair = |one: &Value| [urlencoded(&one["name"]), urlencoded(&one["value"])].join("=");
-        let pairs: Vec<String> = parameters.iter().map(pair).collect();
+        let pairs: Vec<String> = parameters
+            .iter()
+            .map(|one| [urlencoded(&one["name"]), urlencoded(&one["value"])].join("="))
+            .collect();
         pairs.join("&").into_bytes()
     })
 }
@@ -135,7 +131,7 @@ fn is_http(url: &str) -> bool {
     url.starts_with("http://") || url.starts_with("https://")
 }
 
-/// Host without a port, and target in origin form, of a URL; `None` unless it is one of http or https.
+/// Returns the host without a port and the target in origin form of a URL; `None` unless its scheme is http or https.
 pub fn host_and_target(url: &str) -> Option<(String, String)> {
     if !is_http(url) {
         return None;

@@ -1,7 +1,7 @@
-//! What is written down while a trial runs: counters and histograms of each slice.
+//! Records of a running trial: counters and histograms of each slice.
 //!
-//! Everything has its full size from the start. A slice's data leaves the thread as a whole when
-//! the slice and all its requests have ended, and comes back empty for a later slice.
+//! Everything has its full size from the start. A slice's data leaves the thread as a whole when the slice and all its
+//! requests have ended, and is returned empty for a later slice.
 
 use hdrhistogram::Histogram;
 use rustix::io::Errno;
@@ -11,10 +11,10 @@ use weir_model::load::{Censored, ErrorCount, ErrorKind};
 
 use crate::tls::TlsError;
 
-/// Longest time that a histogram tells exactly, in nanoseconds: an hour.
+/// Longest time that a histogram resolves, in nanoseconds: an hour.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// An empty histogram of nanoseconds: 1 ns to an hour, three significant digits.
+/// Creates an empty histogram of nanoseconds: 1 ns to an hour, three significant digits.
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
 }
@@ -22,61 +22,43 @@ pub fn new_histogram() -> Histogram<u64> {
 /// Times of the requests that were intended in the measured part of a slice and answered.
 #[derive(Debug, Clone)]
 pub struct Histograms {
-    /// From the intended time to the last byte.
+    /// Time from the intended time to the last byte, nanoseconds.
     pub response: Histogram<u64>,
-    /// From the sent time to the last byte.
+    /// Time from the sent time to the last byte, nanoseconds.
     pub service: Histogram<u64>,
-    /// From the sent time to the first byte.
+    /// Time from the sent time to the first byte, nanoseconds.
     pub first_byte: Histogram<u64>,
-    /// From due with an idle connection to sent.
+    /// Time from the moment a request was due and a connection idle until it was sent, nanoseconds.
     pub dispatch_lag: Histogram<u64>,
-    /// Response times above [`LONGEST_NS`]; they are in the histogram's last place.
+    /// Number of response times above [`LONGEST_NS`]; they are in the histogram's last bucket.
     pub overflow: u64,
 }
 
 impl Histograms {
-    /// Empty ones.
+    /// Creates empty histograms.
     pub fn new() -> Histograms {
         let [response, service, first_byte, dispatch_lag] = [(); 4].map(|()| new_histogram());
-        Histograms {
-            response,
-            service,
-            first_byte,
-            dispatch_lag,
-            overflow: 0,
-        }
+        Histograms { response, service, first_byte, dispatch_lag, overflow: 0 }
     }
 
     fn all(&mut self) -> [&mut Histogram<u64>; 4] {
         let (response, service) = (&mut self.response, &mut self.service);
-        [
-            response,
-            service,
-            &mut self.first_byte,
-            &mut self.dispatch_lag,
-        ]
+        [response, service, &mut self.first_byte, &mut self.dispatch_lag]
     }
 
-    /// Adds what another has counted. Lossless: all have the same bounds.
+    /// Adds the counts of other histograms. Lossless: all have the same bounds.
     pub fn add(&mut self, other: &Histograms) {
-        let others = [
-            &other.response,
-            &other.service,
-            &other.first_byte,
-            &other.dispatch_lag,
-        ];
+        let others = [&other.response, &other.service, &other.first_byte, &other.dispatch_lag];
         let some = self.all().into_iter().zip(others);
         // Of an empty one every count would be read all the same.
         for (own, others) in some.filter(|(_, others)| !others.is_empty()) {
-            own.add(others)
-                .expect("all histograms have the same bounds");
+            own.add(others).expect("all histograms have the same bounds");
         }
         self.overflow += other.overflow;
     }
 
     fn clear(&mut self) {
-        let some = self.all().into_iter().filter(|own| !own.is_empty());
-        some.for_each(Histogram::reset);
+        self.all().into_iter().filter(|own| !own.is_empty()).for_each(Histogram::reset);
         self.overflow = 0;
     }
 }
@@ -87,24 +69,24 @@ impl Default for Histograms {
     }
 }
 
-/// Errors by kind and by the words of whoever reported them.
+/// Errors counted by kind and cause.
 #[derive(Debug, Clone, Default)]
 pub struct Errors(Vec<(ErrorKind, Cause, u64)>);
 
-/// Who said what.
+/// Cause of an error, by its source.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cause {
-    /// The kernel, by number.
+    /// Error number of the kernel.
     Kernel(Errno),
-    /// The parser.
+    /// Error of the response parser.
     Parser(ParseError),
-    /// The parser, of a connection that was closed.
+    /// Error of the response parser about a connection that was closed.
     Closed(ClosedError),
-    /// TLS.
+    /// Error of the TLS session.
     Tls(Box<TlsError>),
-    /// The engine.
+    /// Error detected by the engine.
     Own(&'static str),
-    /// Whoever counted it elsewhere, with the kernel's number where there was one.
+    /// Error counted elsewhere, with the kernel's error number if there was one.
     Told(String, Option<i32>),
 }
 
@@ -135,17 +117,13 @@ impl Errors {
     }
 
     fn count_n(&mut self, kind: ErrorKind, cause: Cause, n: u64) {
-        match self
-            .0
-            .iter_mut()
-            .find(|(k, c, _)| *k == kind && *c == cause)
-        {
+        match self.0.iter_mut().find(|(k, c, _)| *k == kind && *c == cause) {
             Some((_, _, count)) => *count += n,
             None => self.0.push((kind, cause, n)),
         }
     }
 
-    /// Errors that were counted elsewhere, as [`Errors::counts`] told them.
+    /// Creates errors from counts made elsewhere by [`Errors::counts`].
     pub fn told(counts: &[ErrorCount]) -> Errors {
         let mut errors = Errors::default();
         for error in counts {
@@ -155,24 +133,24 @@ impl Errors {
         errors
     }
 
-    /// Adds what another has counted.
+    /// Adds other errors.
     pub fn add(&mut self, other: &Errors) {
         for (kind, cause, count) in &other.0 {
             self.count_n(*kind, cause.clone(), *count);
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no errors.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them.
+    /// Returns the number of errors.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, _, count)| count).sum()
     }
 
-    /// The most frequent first.
+    /// Returns the counts by kind and cause, the most frequent first.
     pub fn counts(&self) -> Vec<ErrorCount> {
         let mut counts: Vec<_> = self
             .0
@@ -189,22 +167,21 @@ impl Errors {
     }
 }
 
-/// What one slice counted, of one thread or of all.
+/// Figures of one slice, of one thread or of all.
 #[derive(Debug, Clone)]
 pub struct SliceData {
     /// Requests that the schedule wanted sent in the measured part; open loop only.
     pub due: u64,
     /// Requests that were sent in the measured part.
     pub offered: u64,
-    /// Of those due in the measured part: that were due when no connection was idle, and were not to wait.
+    /// Requests due in the measured part that were dropped because no connection was idle.
     pub dropped: u64,
-    /// Of those due in the measured part: that waited for an idle connection until the load moved on or
-    /// ended. With those that were sent, one each in [`Histograms::dispatch_lag`], and those dropped they
-    /// are all that were due.
+    /// Requests due in the measured part that waited for an idle connection until the load moved on or ended. Every due
+    /// request is either queued, dropped, or sent, with an entry in [`Histograms::dispatch_lag`].
     pub queued: u64,
-    /// Responses whose last byte came in the measured part.
+    /// Responses whose last byte arrived in the measured part.
     pub completed: u64,
-    /// Answered requests of this slice in thousandths, each by its share in [`crate::Slice::served`].
+    /// Answered requests of this slice in thousandths, each weighted by its share, see [`crate::Slice::served`].
     pub served_thousandths: u64,
     /// Responses to requests intended anywhere in the slice, whenever they ended.
     pub completed_whole: u64,
@@ -216,23 +193,23 @@ pub struct SliceData {
     pub reconnects: u64,
     /// Connections of the flow that the peer closed while nothing was awaited on them.
     pub lost: u64,
-    /// Responses by status code, `[code - 100]`; of other codes each response is an error.
+    /// Responses by status code, `[code - 100]`; a response with a code outside 100 to 599 is an error.
     pub statuses: Box<[u64; 500]>,
     /// Errors of the slice's requests and connections.
     pub errors: Errors,
     /// Requests of this slice that never ended.
     pub censored: Censored,
-    /// CPU time of the thread from the begin of the slice to its end, in nanoseconds.
+    /// CPU time of the thread from the beginning of the slice to its end, in nanoseconds.
     pub cpu_ns: u64,
-    /// How long after the slice's begin a thread turned to its arm, the latest of them, nanoseconds: no request
-    /// of the slice was sent before.
+    /// Largest delay between the slice's beginning and a thread's switch to its arm, nanoseconds: before that, the
+    /// thread sent no request of the slice.
     pub switch_late_ns: u64,
-    /// Times.
+    /// Distributions of times, nanoseconds.
     pub histograms: Histograms,
 }
 
 impl SliceData {
-    /// Nothing counted yet.
+    /// Creates empty figures.
     pub fn new() -> SliceData {
         SliceData {
             due: 0,
@@ -255,7 +232,7 @@ impl SliceData {
         }
     }
 
-    /// Adds what another slice, or the same slice of another thread, has counted.
+    /// Adds the figures of another slice, or of the same slice on another thread.
     pub fn add(&mut self, other: &SliceData) {
         self.due += other.due;
         self.offered += other.offered;
@@ -280,7 +257,7 @@ impl SliceData {
         self.histograms.add(&other.histograms);
     }
 
-    /// Forgets everything; keeps the memory.
+    /// Resets all figures; keeps the memory.
     pub fn clear(&mut self) {
         self.due = 0;
         self.offered = 0;

@@ -1,26 +1,24 @@
 //! The load engine: open and closed loop HTTP/1.1 load, free of coordinated omission.
 //!
-//! A [`Plan`] says who is asked what, when, until when. [`run`] carries it out: one thread for each
-//! CPU given, pinned, nothing shared while the trial runs. Each thread is an event machine
-//! ([`engine`]) over a small [`reactor::Reactor`] interface, so that the same machine runs on real
-//! sockets and, in tests, on a simulated network with a simulated clock.
+//! A [`Plan`] describes targets, requests, arrivals and duration. [`run`] executes it with one pinned thread for each
+//! given CPU; the threads share nothing while the trial runs. Each thread is an event-driven [`engine`] over a small
+//! [`reactor::Reactor`] interface, so that the same engine runs on real sockets and, in tests, on a simulated network
+//! with a simulated clock.
 //!
-//! # How time is counted
+//! # Definitions of times
 //!
-//! All times are CLOCK_MONOTONIC nanoseconds. A request has an *intended* time (when the schedule
-//! wanted it sent), a *sent* time, and the times of its response's first and last byte.
-//! `response_time` runs from the intended time, `service_time` from the sent time. In an open loop
-//! the two part company as soon as the server falls behind; reporting only the second is
-//! coordinated omission. `dispatch_lag` is the engine's own lateness: from the moment a request was
-//! due *and* a connection was idle to the moment it was sent. Receive times are stamped when a
-//! batch of events is reaped, before any of it is parsed.
+//! All times are CLOCK_MONOTONIC nanoseconds. A request has an *intended* time (when the schedule wanted it sent), a
+//! *sent* time, and the times of its response's first and last byte. `response_time` runs from the intended time,
+//! `service_time` from the sent time. In an open loop the two diverge as soon as the server falls behind; reporting
+//! only the second is coordinated omission. `dispatch_lag` is the engine's own lateness: from the moment a request was
+//! due *and* a connection was idle to the moment it was sent. Receive times are stamped when a batch of events is taken
+//! from the kernel, before any of it is parsed.
 //!
 //! # Slices
 //!
-//! A trial is a sequence of slices, each directing the load at one group of connections. A plain
-//! load test has one group and slices of a second, which give the figures over time. A comparison
-//! has a group for each arm and switches between them every tenth of a second or so; see
-//! ARCHITECTURE.md, "Arms side by side".
+//! A trial is a sequence of slices, each directing the load at one group of connections. A plain load test has one
+//! group and slices of one second, which give the figures over time. A comparison has a group for each arm and switches
+//! between them about every tenth of a second; see ARCHITECTURE.md, "Arms side by side".
 
 pub mod calibrate;
 pub mod descriptors;

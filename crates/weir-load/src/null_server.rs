@@ -1,7 +1,7 @@
-//! A server that looks at nothing: whatever comes, one and the same response goes back.
+//! Null server: answers whatever it receives with the same response.
 //!
-//! It is what the engine is calibrated against: a server that costs as little as can be, so that the
-//! engine and not the server is what is measured.
+//! The engine is calibrated against it: a server that costs as little as possible, so that the engine is measured and
+//! not the server.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,19 +13,16 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, sockopt};
 
-/// How often it looks whether it is to stop.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 50_000_000,
-};
+/// Longest time between two checks of the stop flag.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Events per wait.
+/// Maximum number of events per wait.
 const BATCH: usize = 256;
 
-/// The listener's number among the events.
+/// Event data that marks the listener.
 const LISTENER: u64 = u64::MAX;
 
-/// A running null server; it stops when it is dropped.
+/// A running null server; dropping it stops it.
 #[derive(Debug)]
 pub struct NullServer {
     address: SocketAddr,
@@ -34,34 +31,28 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    /// Listens on a port of 127.0.0.1 that the kernel chooses, with one thread, on `cpu` if given.
-    /// Each piece of bytes that comes is answered by `response`: requests must come whole.
+    /// Listens on a port of 127.0.0.1 chosen by the kernel, with one thread, on `cpu` if given. Every received piece is
+    /// answered with `response`, so each request must arrive in one piece.
     ///
     /// # Errors
-    /// No socket or thread can be had.
+    /// A socket or thread could not be created.
     pub fn start(cpu: Option<u32>, response: Vec<u8>) -> std::io::Result<NullServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("weir-null".to_owned())
-            .spawn(move || {
-                if let Some(cpu) = cpu {
-                    // Anywhere else will do as well.
-                    let _ = weir_probe::keep_to(None, &[cpu]);
-                }
-                serve(&listener, &response, &until)
-            })?;
-        Ok(NullServer {
-            address,
-            stop,
-            thread: Some(thread),
-        })
+        let thread = std::thread::Builder::new().name("weir-null".to_owned()).spawn(move || {
+            if let Some(cpu) = cpu {
+                // Anywhere else will do as well.
+                let _ = weir_probe::keep_to(None, &[cpu]);
+            }
+            serve(&listener, &response, &until)
+        })?;
+        Ok(NullServer { address, stop, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -80,12 +71,7 @@ impl Drop for NullServer {
 fn serve(listener: &TcpListener, response: &[u8], stop: &AtomicBool) -> Result<(), Errno> {
     let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let interest = epoll::EventFlags::IN;
-    epoll::add(
-        &set,
-        listener,
-        epoll::EventData::new_u64(LISTENER),
-        interest,
-    )?;
+    epoll::add(&set, listener, epoll::EventData::new_u64(LISTENER), interest)?;
     let mut connections: Vec<Option<OwnedFd>> = Vec::new();
     let mut events = Vec::with_capacity(BATCH);
     let mut buffer = vec![0; 64 * 1024];

@@ -1,4 +1,4 @@
-//! What a trial is to do, resolved: nothing in here is looked up again while it runs.
+//! Resolved description of a trial: nothing in it is looked up again while the trial runs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,103 +15,100 @@ use crate::schedule::Schedule;
 use crate::tls::Connector;
 use crate::trace::Trace;
 
-/// A trial.
+/// Plan of a trial.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Who sends what. At least one; a flow that is on sends at the same time as all others of its
-    /// arm.
+    /// Flows, at least one; an active flow sends at the same time as all others of its arm.
     pub flows: Vec<Flow>,
-    /// Slices in order of time, without gaps, the first at 0. At least one.
+    /// Slices in order of time, without gaps, the first at 0; at least one.
     pub slices: Vec<Slice>,
-    /// The load grows evenly for this long from the trial's start.
+    /// Time from the trial's start during which the load grows evenly.
     pub ramp_up: Duration,
-    /// How long is waited at the end for what is still in flight.
+    /// Maximum wait at the end for requests still in flight.
     pub drain: Duration,
-    /// How long before an arrival the thread is awake, because a wake-up is late by some tens of
-    /// microseconds.
+    /// Time before an arrival from which the thread is awake, because wake-ups are late by some tens of microseconds.
     pub spin: Spin,
-    /// How the kernel is asked.
+    /// I/O backend.
     pub io: Io,
-    /// CPUs, one thread pinned to each. At least one.
+    /// CPUs, one thread pinned to each (`None`: not pinned); at least one.
     pub cpus: Vec<Option<u32>>,
-    /// Threads of other generators. Flows are then those of all generators together, and each thread takes its share.
+    /// Threads of other generators. The flows are then those of all generators together, and each thread takes its
+    /// share.
     pub others: Others,
 }
 
 /// Connections that send the same mix of requests to the same server in the same manner.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// It sends while a slice of this arm is on. Its connections stay open all the time.
+    /// Arm of the flow: it sends while a slice of this arm is active. Its connections stay open all the time.
     pub arm: usize,
-    /// Connections over all threads.
+    /// Number of connections over all threads.
     pub connections: u32,
-    /// Whom they ask, and where from; at least one. Connection k takes the k-th, round and round.
+    /// Server and source addresses, at least one; connections take them in turn.
     pub routes: Vec<Route>,
-    /// How connections are secured; absent: not at all.
+    /// TLS settings; `None` for plaintext.
     pub tls: Option<Arc<Connector>>,
-    /// How long a connection is used.
+    /// Lifetime of a connection.
     pub lifetime: Lifetime,
-    /// How a connection that has served its time is closed.
+    /// Way in which a connection is closed at the end of its lifetime.
     pub close: Close,
-    /// Connections opened per second at most, over all threads.
+    /// Maximum number of connections opened per second, over all threads; `None` if unlimited.
     pub connect_rate: Option<f64>,
-    /// When requests are due.
+    /// Arrival process of the requests.
     pub arrivals: Arrivals,
-    /// Times of a trace's arrivals, nanoseconds since its begin, ascending; for
-    /// [`Arrivals::Trace`] alone.
+    /// Arrival times of a trace, nanoseconds since its beginning, ascending; only for [`Arrivals::Trace`].
     pub trace: Option<Arc<[u64]>>,
-    /// Which connection sends what is due.
+    /// Rule that assigns due requests to connections.
     pub assignment: Assignment,
-    /// What becomes of a request that finds no idle connection.
+    /// Treatment of a request that finds no idle connection.
     pub overflow: Overflow,
-    /// What is sent.
+    /// Requests to send.
     pub requests: RequestSet,
-    /// Requests in flight on one connection at most (RFC 9112 §9.3.2); at least 1.
+    /// Maximum number of requests in flight on one connection (RFC 9112 §9.3.2); at least 1.
     pub pipeline: u16,
-    /// How long a response may take from when its request was sent, and a connection to open.
+    /// Time limit for a response, counted from when its request was sent, and for opening a connection.
     pub timeout: Duration,
-    /// Requests at most.
+    /// Maximum number of requests; `None` if unlimited.
     pub limit: Option<u64>,
-    /// Content that nobody looks at is received all the same, instead of dropped in the kernel from
-    /// 64 KiB on. For sockets that go past the kernel's TCP: on those of a sockmap, what asks for
-    /// dropping (MSG_TRUNC) copies.
+    /// True if unchecked content is received too, instead of dropped in the kernel from 64 KiB on. For sockets that
+    /// bypass the kernel's TCP: on those of a sockmap, the flag that requests dropping (MSG_TRUNC) copies.
     pub keeps_content: bool,
 }
 
-/// Parts of a request that it is counted by.
+/// Units per request when requests are counted by their shares.
 const THOUSANDTHS: u64 = 1000;
 
-/// A stretch of time in which the load goes to one arm. Times are nanoseconds since the trial's
-/// start.
+/// A period in which the load goes to one arm. Times are nanoseconds since the trial's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// The arm whose flows are on.
+    /// Arm whose flows are active.
     pub arm: usize,
-    /// Begin.
+    /// Beginning of the slice.
     pub start: u64,
-    /// Figures are taken from here on.
+    /// Time from which figures are taken.
     pub measure_from: u64,
-    /// End.
+    /// End of the slice.
     pub end: u64,
 }
 
 impl Slice {
-    /// Whether a moment lies in the measured part.
+    /// Returns true if a time lies in the measured part.
     pub fn measures(&self, t: u64) -> bool {
         self.measure_from <= t && t < self.end
     }
 
-    /// Until when requests are counted by shares: earlier than the end by a third of what is not measured at the
-    /// begin, so that what is in flight then still ends under the load; by half of the measured part at most.
+    /// Returns the time until which requests are counted by shares. It precedes the end by a third of the unmeasured
+    /// time at the beginning, so that requests in flight at that time still end under the load; by at most half of the
+    /// measured part.
     pub fn served_until(&self) -> u64 {
         let lead = self.measure_from - self.start;
         self.end - (lead / 3).min((self.end - self.measure_from) / 2)
     }
 
-    /// How much of a request that was in service between two moments falls between [`Slice::measure_from`] and
-    /// [`Slice::served_until`], in thousandths. Connections that send together are answered together: of 50, a
-    /// slice has 24 or 25 times 50 whole answers, which is 4 % more or less, and the same ones each time. Shares go up
-    /// with the time alone.
+    /// Returns the share of a request, in service from `sent` to `ended`, that falls between [`Slice::measure_from`]
+    /// and [`Slice::served_until`], in thousandths. Connections that send together are answered together: of 50
+    /// connections, a slice has 24 or 25 times 50 whole answers, a difference of 4 % that is the same each time. Shares
+    /// grow continuously with time.
     pub fn served(&self, sent: u64, ended: u64) -> u64 {
         let (from, until) = (self.measure_from, self.served_until());
         if from <= sent && ended <= until {
@@ -123,7 +120,7 @@ impl Slice {
 }
 
 impl Flow {
-    /// A plain flow of arm 0: one server, kept connections, no pipelining, a timeout of 2 s.
+    /// Creates a plain flow of arm 0: one server, kept connections, no pipelining, a timeout of 2 s.
     pub fn new(
         peer: SocketAddr,
         requests: RequestSet,
@@ -135,8 +132,7 @@ impl Flow {
         Flow::described(&spec, requests, vec![Route::to(peer)], arrivals, None)
     }
 
-    /// The flow that is described, of arm 0: what sends `requests` to whom `routes` lead, at
-    /// `arrivals`, or at the times of `trace`.
+    /// Creates the described flow, of arm 0: sends `requests` over `routes` at `arrivals`, or at the times of `trace`.
     pub fn described(
         spec: &FlowSpec,
         requests: RequestSet,
@@ -164,17 +160,17 @@ impl Flow {
         }
     }
 
-    /// Whether its connections are opened and never used.
+    /// Returns true if the connections are opened and never used.
     pub fn is_held(&self) -> bool {
         matches!(self.arrivals, Arrivals::Held)
     }
 
-    /// Whether requests are due at times of their own, whatever the answers do.
+    /// Returns true if requests have due times that do not depend on the answers.
     pub fn is_open_loop(&self) -> bool {
         !matches!(self.arrivals, Arrivals::Closed | Arrivals::Held)
     }
 
-    /// When its requests are due; `None` in a closed loop and where connections are held.
+    /// Returns the schedule of the requests; `None` in a closed loop and for held connections.
     pub(crate) fn schedule(&self, ramp_up: Duration) -> Option<Schedule> {
         let ramp_up = ramp_up.as_nanos() as u64;
         match &self.trace {
@@ -189,7 +185,8 @@ impl Flow {
         }
     }
 
-    /// Requests that the schedule expects between two moments of the trial, in nanoseconds.
+    /// Returns the number of requests that the schedule expects between two times of the trial, in nanoseconds; `None`
+    /// without a schedule.
     pub fn expected(&self, ramp_up: Duration, from: u64, to: u64) -> Option<f64> {
         let schedule = self.schedule(ramp_up)?;
         Some(schedule.expected(from, to))
@@ -197,8 +194,8 @@ impl Flow {
 }
 
 impl Plan {
-    /// One flow on one thread, wherever the kernel puts that: no ramp, and 2 s at the end for what is
-    /// still in flight.
+    /// Creates a plan with one flow on one thread that is not pinned: no ramp, and 2 s at the end for requests still in
+    /// flight.
     pub fn single(flow: Flow, slices: Vec<Slice>, io: Io) -> Plan {
         Plan {
             flows: vec![flow],
@@ -212,17 +209,12 @@ impl Plan {
         }
     }
 
-    /// The slices of a plain load test: `ramp_up` unmeasured, then `sustain` in steps of a second.
+    /// Returns the slices of a plain load test: `ramp_up` unmeasured, then `sustain` in steps of a second.
     pub fn seconds(ramp_up: Duration, sustain: Duration) -> Vec<Slice> {
         const SECOND: u64 = 1_000_000_000;
         let ramp = ramp_up.as_nanos() as u64;
         let end = ramp + (sustain.as_nanos() as u64).max(1);
-        let slice = |start, measure_from, end| Slice {
-            arm: 0,
-            start,
-            measure_from,
-            end,
-        };
+        let slice = |start, measure_from, end| Slice { arm: 0, start, measure_from, end };
         let mut slices = Vec::new();
         if ramp > 0 {
             slices.push(slice(0, ramp, ramp));
@@ -238,43 +230,45 @@ impl Plan {
         slices
     }
 
-    /// The end of the last slice.
+    /// Returns the end of the last slice, nanoseconds.
     pub(crate) fn end(&self) -> u64 {
         self.slices.last().map_or(0, |slice| slice.end)
     }
 
-    /// Nanoseconds between two arrivals of a thread, on average; without any, the whole trial.
+    /// Returns the mean time between two arrivals of a thread, nanoseconds; without arrivals, at least the whole trial.
     pub(crate) fn gap(&self) -> u64 {
         let end = self.end();
-        let expected = |flow: &Flow| flow.expected(self.ramp_up, 0, end);
-        let all: f64 = self.flows.iter().filter_map(expected).sum();
+        let all: f64 =
+            self.flows.iter().filter_map(|flow| flow.expected(self.ramp_up, 0, end)).sum();
         (end as f64 * self.deal().all() as f64 / all.max(1.0)) as u64
     }
 
-    /// What its threads have of the load.
+    /// Returns how the load is divided between the threads of all generators.
     pub(crate) fn deal(&self) -> Deal {
         self.others.beside(self.cpus.len())
     }
 
-    /// The place of each flow among those of its arm.
+    /// Returns the index of each flow among the flows of its arm.
     pub fn places(&self) -> Vec<usize> {
-        let before = |index: usize| {
-            let earlier = &self.flows[..index];
-            let same = earlier.iter().filter(|f| f.arm == self.flows[index].arm);
-            same.count()
-        };
-        (0..self.flows.len()).map(before).collect()
+        (0..self.flows.len())
+            .map(|index| {
+                let earlier = &self.flows[..index];
+                earlier.iter().filter(|f| f.arm == self.flows[index].arm).count()
+            })
+            .collect()
     }
 
-    /// Flows of an arm at most.
+    /// Returns the largest number of flows in an arm.
     pub(crate) fn width(&self) -> usize {
         self.places().into_iter().max().map_or(1, |place| place + 1)
     }
 
-    /// Connections of one thread, over all flows.
+    /// Returns the number of connections of one thread, over all flows.
     pub(crate) fn connections_of(&self, thread: usize) -> usize {
-        let share = |flow: &Flow| self.deal().share(flow.connections.into(), thread) as usize;
-        self.flows.iter().map(share).sum()
+        self.flows
+            .iter()
+            .map(|flow| self.deal().share(flow.connections.into(), thread) as usize)
+            .sum()
     }
 }
 

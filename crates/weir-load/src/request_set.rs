@@ -1,4 +1,4 @@
-//! The requests of a load, and which of them is sent next.
+//! Requests of a load, and the choice of the next one.
 
 mod alias;
 
@@ -14,27 +14,27 @@ use crate::trace::Trace;
 
 pub use alias::{AliasTable, WeightError};
 
-/// Requests at most: far above what anybody writes by hand, and it keeps shares exact.
+/// Maximum number of requests: far above hand-written sets, and low enough to keep shares exact.
 pub const MOST_REQUESTS: usize = 1 << 16;
 
-/// How requests begin that change nothing.
+/// Beginnings of requests with safe methods, which change nothing at the server.
 const SAFE: [&[u8]; 3] = [b"GET ", b"HEAD ", b"OPTIONS "];
 
 /// One of the requests of a load.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What reports call it.
+    /// Name of the request in reports.
     pub name: String,
-    /// Its bytes.
+    /// Bytes of the request, with slots.
     pub template: Template,
-    /// Its method is HEAD, so that responses have no content (RFC 9112 §6.3).
+    /// True if the method is HEAD, so that responses have no content (RFC 9112 §6.3).
     pub head: bool,
-    /// What its response must be like; `None`: not looked at.
+    /// Expectation about the response; `None` if it is not checked.
     pub expect: Option<Expectation>,
 }
 
 impl Request {
-    /// Its bytes as the first arrival sends it.
+    /// Renders the request with number 0.
     fn first_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.template.render(0, &mut SplitMix64::new(0), &mut bytes);
@@ -42,59 +42,59 @@ impl Request {
     }
 }
 
-/// Which request is sent next.
+/// Rule for choosing the next request.
 #[derive(Debug, Clone)]
 pub enum Choice {
-    /// There is only one.
+    /// The only request.
     Single,
-    /// At random, in proportion to weights.
+    /// Random choice in proportion to weights.
     Weighted(AliasTable),
-    /// What the trace says for each arrival; after its end it begins again. Never empty.
+    /// Index of the request for each arrival of a trace; after its end it begins again. Never empty.
     ByArrival(Arc<[u32]>),
 }
 
-/// The requests of a load. At least one.
+/// The requests of a load; at least one.
 #[derive(Debug, Clone)]
 pub struct RequestSet {
     requests: Box<[Request]>,
     choice: Choice,
 }
 
-/// Why requests cannot be sent.
+/// Reason why requests cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SetError {
-    /// There are none, or too many.
+    /// There are no requests, or too many.
     #[error("{0} requests are given, and 1 to {MOST_REQUESTS} are possible")]
     Count(usize),
-    /// One of them is not a request.
+    /// A request is not valid.
     #[error("request {number} ({name}): {error}")]
     Template {
-        /// Its place in the list, from 1.
+        /// Position of the request in the list, from 1.
         number: usize,
-        /// What reports would call it.
+        /// Name of the request in reports.
         name: String,
-        /// What is wrong.
+        /// Error in the request.
         error: TemplateError,
     },
-    /// What is expected of its response cannot be checked.
+    /// An expectation about a response cannot be checked.
     #[error("request {number} ({name}), expect: {error}")]
     Expect {
-        /// Its place in the list, from 1.
+        /// Position of the request in the list, from 1.
         number: usize,
-        /// What reports would call it.
+        /// Name of the request in reports.
         name: String,
-        /// What is wrong.
+        /// Error in the expectation.
         error: ExpectError,
     },
-    /// A weight leads to nothing.
+    /// A weight cannot be used.
     #[error("request {number}: {error}")]
     Weight {
-        /// Its place in the list, from 1.
+        /// Position of the request in the list, from 1.
         number: usize,
-        /// What is wrong.
+        /// Error in the weight.
         error: WeightError,
     },
-    /// The trace is empty, or names a request that is not there.
+    /// The trace names a request that does not exist: its index and the number of requests.
     #[error("the trace names request {0} of {1}")]
     Trace(u32, usize),
     /// The trace has no arrival.
@@ -103,7 +103,7 @@ pub enum SetError {
 }
 
 impl SetError {
-    /// The place in the list, from 1, of the request that is at fault, if one is.
+    /// Returns the position in the list, from 1, of the faulty request, if the error concerns one.
     pub fn number(&self) -> Option<usize> {
         match self {
             SetError::Template { number, .. }
@@ -113,7 +113,7 @@ impl SetError {
         }
     }
 
-    /// What to do about it, where that is not plain.
+    /// Returns advice on how to correct the error, unless it is obvious.
     pub fn hint(&self) -> Option<String> {
         match self {
             SetError::Template { error, .. } => error.hint(),
@@ -126,15 +126,12 @@ impl SetError {
 }
 
 impl RequestSet {
-    /// A set of one request.
+    /// Creates a set of one request.
     pub fn single(request: Request) -> RequestSet {
-        RequestSet {
-            requests: [request].into(),
-            choice: Choice::Single,
-        }
+        RequestSet { requests: [request].into(), choice: Choice::Single }
     }
 
-    /// A set of one request, which is these bytes. `head` says whether its method is HEAD.
+    /// Creates a set of one request with fixed bytes. `head` is true if its method is HEAD.
     pub fn plain(bytes: Vec<u8>, head: bool) -> RequestSet {
         RequestSet::single(Request {
             name: String::new(),
@@ -144,8 +141,8 @@ impl RequestSet {
         })
     }
 
-    /// Makes requests of what the user wrote, chosen at random by their weights. `host` is the
-    /// authority for their Host fields; `files` holds the files that slots name.
+    /// Compiles requests from the user's specification, chosen at random by their weights. `host` is the authority for
+    /// their Host fields; `files` holds the files that slots name.
     ///
     /// # Errors
     /// The first request that cannot be sent.
@@ -156,10 +153,8 @@ impl RequestSet {
     ) -> Result<RequestSet, SetError> {
         let requests = compile(specs, host, files)?;
         let weights: Vec<f64> = specs.iter().map(|spec| spec.weight).collect();
-        let table = AliasTable::new(&weights).map_err(|(index, error)| SetError::Weight {
-            number: index + 1,
-            error,
-        })?;
+        let table = AliasTable::new(&weights)
+            .map_err(|(index, error)| SetError::Weight { number: index + 1, error })?;
         let choice = match *requests {
             [_] => Choice::Single,
             _ => Choice::Weighted(table),
@@ -167,8 +162,8 @@ impl RequestSet {
         Ok(RequestSet { requests, choice })
     }
 
-    /// The same, chosen by a trace: arrival k sends the request with the index `arrivals[k]`.
-    /// Weights are not looked at.
+    /// Compiles requests that are chosen by a trace: arrival k sends the request with the index `arrivals[k]`. Weights
+    /// are ignored.
     ///
     /// # Errors
     /// The first request that cannot be sent, or an arrival without a request.
@@ -190,8 +185,8 @@ impl RequestSet {
         Ok(RequestSet { requests, choice })
     }
 
-    /// The requests of a flow, from its description: mixed by weight, or those of its trace where that
-    /// has requests. `host` is the authority for Host fields.
+    /// Compiles the requests of a flow from its description: mixed by weight, or those of its trace if it has requests.
+    /// `host` is the authority for Host fields.
     ///
     /// # Errors
     /// The first request that cannot be sent.
@@ -219,7 +214,7 @@ impl RequestSet {
         RequestSet::by_arrival(&specs, which, host, files)
     }
 
-    /// The index of the request that this arrival, counted from 0, sends.
+    /// Chooses the request that this arrival, counted from 0, sends; returns its index.
     #[inline]
     pub fn choose(&self, arrival: u64, random: &mut SplitMix64) -> u32 {
         match &self.choice {
@@ -229,13 +224,14 @@ impl RequestSet {
         }
     }
 
-    /// The request with this index, which [`RequestSet::choose`] said.
+    /// Returns the request with this index, as returned by [`RequestSet::choose`].
     #[inline]
     pub fn get(&self, index: u32) -> &Request {
         &self.requests[index as usize]
     }
 
-    /// The first request that changes nothing at a server, by its method (RFC 9110 §9.2.1), if there is one.
+    /// Returns the bytes of the first request with a safe method, which changes nothing at a server (RFC 9110 §9.2.1),
+    /// if there is one.
     pub fn first_safe(&self) -> Option<Vec<u8>> {
         self.requests
             .iter()
@@ -243,19 +239,18 @@ impl RequestSet {
             .find(|bytes| SAFE.iter().any(|method| bytes.starts_with(method)))
     }
 
-    /// Bytes of the longest request: what a buffer for any of them needs.
+    /// Returns the length of the longest request: the necessary size of a buffer for any of them, bytes.
     pub fn max_len(&self) -> usize {
-        let lengths = self.requests.iter().map(|one| one.template.max_len());
-        lengths.max().unwrap_or(0)
+        self.requests.iter().map(|one| one.template.max_len()).max().unwrap_or(0)
     }
 
-    /// Every response's status code is judged.
+    /// Returns true if the status code of every response is checked.
     pub fn expects_status(&self) -> bool {
         let mut all = self.requests.iter().map(|request| request.expect.as_ref());
         all.all(|expect| expect.is_some_and(Expectation::judges_status))
     }
 
-    /// Some response is checked, so that connections need a [`crate::expect::Check`].
+    /// Returns true if some response is checked, so that connections need a [`crate::expect::Check`].
     pub fn expects(&self) -> bool {
         self.requests.iter().any(|request| request.expect.is_some())
     }
@@ -274,27 +269,13 @@ fn compile(
         let (number, name) = (index + 1, spec.title());
         let template = Template::new(&spec.request, host, files).map_err(|error| {
             let name = name.clone();
-            SetError::Template {
-                number,
-                name,
-                error,
-            }
+            SetError::Template { number, name, error }
         })?;
-        let expect = spec.expect.as_ref().map(Expectation::new).transpose();
-        let expect = expect.map_err(|error| {
+        let expect = spec.expect.as_ref().map(Expectation::new).transpose().map_err(|error| {
             let name = name.clone();
-            SetError::Expect {
-                number,
-                name,
-                error,
-            }
+            SetError::Expect { number, name, error }
         })?;
-        requests.push(Request {
-            name,
-            template,
-            head: spec.request.method == "HEAD",
-            expect,
-        });
+        requests.push(Request { name, template, head: spec.request.method == "HEAD", expect });
     }
     Ok(requests.into_boxed_slice())
 }
@@ -306,11 +287,14 @@ mod tests {
     use weir_model::load::RequestSpec;
 
     fn set(weights: &[f64]) -> Result<RequestSet, SetError> {
-        let spec = |(index, weight): (usize, &f64)| WeightedRequest {
-            weight: *weight,
-            ..WeightedRequest::single(RequestSpec::get(&format!("/{index}")))
-        };
-        let specs: Vec<_> = weights.iter().enumerate().map(spec).collect();
+        let specs: Vec<_> = weights
+            .iter()
+            .enumerate()
+            .map(|(index, weight)| WeightedRequest {
+                weight: *weight,
+                ..WeightedRequest::single(RequestSpec::get(&format!("/{index}")))
+            })
+            .collect();
         RequestSet::weighted(&specs, "h", &mut Files::default())
     }
 
@@ -347,10 +331,7 @@ mod tests {
             (&[-1.0, 1.0], "request 1: weight -1 is not above zero"),
             (&[1.0, f64::NAN], "request 2: weight NaN is not above zero"),
             (&[f64::INFINITY], "request 1: weight inf is not above zero"),
-            (
-                &[1e12, 1.0],
-                "request 2: weight 1 is less than a 2^32nd of all weights",
-            ),
+            (&[1e12, 1.0], "request 2: weight 1 is less than a 2^32nd of all weights"),
             (&[], "0 requests are given, and 1 to 65536 are possible"),
         ] {
             assert_eq!(set(weights).unwrap_err().to_string(), said);

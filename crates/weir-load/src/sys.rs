@@ -1,16 +1,16 @@
-//! The two requests to the kernel that no safe library offers.
+//! The two system calls that no safe library offers.
 #![allow(unsafe_code, reason = "each block says why it is sound")]
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
 
-/// Gives the calling thread a table of descriptors of its own, with copies of all that are open now.
+/// Gives the calling thread a descriptor table of its own, with copies of all descriptors that are open now.
 ///
-/// RLIMIT_NOFILE limits every table (getrlimit(2)), so each thread may then have as many
-/// descriptors as the whole process had before; and no other thread's `socket`, `close` or `recv`
-/// contends for the table's lock. Descriptors that the thread opens are its own: nobody else may
-/// be given their numbers. The copies are closed when the thread ends.
+/// RLIMIT_NOFILE limits every table (getrlimit(2)), so each thread may then have as many descriptors as the whole
+/// process had before; and no other thread's `socket`, `close` or `recv` contends for the table's lock. Descriptors
+/// that the thread opens are its own: their numbers must not be passed to other threads. The copies are closed when the
+/// thread ends.
 ///
 /// # Errors
 /// Not allowed here (seccomp), or no memory; the thread then shares the table as before.
@@ -21,11 +21,11 @@ pub(crate) fn own_descriptor_table() -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }
 }
 
-/// Lets a socket that is bound to an address get its port only when it connects
-/// (IP_BIND_ADDRESS_NO_PORT, ip(7)): the port need then be free towards that peer alone.
+/// Lets a socket that is bound to an address get its port only when it connects (IP_BIND_ADDRESS_NO_PORT, ip(7)): the
+/// port need then be free only for that peer.
 ///
 /// # Errors
-/// The kernel does not know it (before Linux 4.2).
+/// The kernel does not know the option (before Linux 4.2).
 pub(crate) fn bind_address_no_port(socket: impl AsFd) -> Result<(), Errno> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is one c_int, which lives until the call returns; the descriptor is

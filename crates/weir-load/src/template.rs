@@ -1,8 +1,8 @@
 //! Requests as bytes, with slots that are filled in for every request.
 //!
-//! What the user writes in a target, a field's value or the content may hold slots:
+//! A target, a field's value or the content may contain slots:
 //!
-//! | slot | what stands there |
+//! | slot | replacement |
 //! |---|---|
 //! | `{{sequence}}`, `{{sequence:START}}` | the request's number, counted from 0 or START |
 //! | `{{random:LOW..HIGH}}` | a whole number, all from LOW to HIGH equally likely |
@@ -10,8 +10,8 @@
 //! | `{{line:FILE}}` | the line of FILE with the request's number; after the last comes the first |
 //! | `{{pick:FILE}}` | a random line of FILE |
 //!
-//! `{{{{` stands for `{{` ([`weir_model::request::escape`]). All is checked before a trial: no slot can insert what would break the
-//! request's framing. Content with slots has its length counted anew each time.
+//! `{{{{` stands for `{{` ([`weir_model::request::escape`]). Everything is checked before a trial: no slot can insert
+//! bytes that would break the request's framing. The length of content with slots is computed for every request.
 
 mod error;
 mod lines;
@@ -28,12 +28,12 @@ pub use lines::{Files, LONGEST_LINE, LinesError};
 
 use slot::{Slot, Token};
 
-/// A request as it goes over the wire.
+/// Bytes of a request on the wire, with slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// The bytes that are the same every time; all of them when there are no slots.
+    /// Fixed bytes; the whole request if there are no slots.
     bytes: Box<[u8]>,
-    /// Head and content in order; both empty when there are no slots.
+    /// Pieces of the head, followed by those of the content, in order; both empty if there are no slots.
     head: Box<[Piece]>,
     content: Box<[Piece]>,
     max_len: usize,
@@ -41,19 +41,19 @@ pub struct Template {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// So many of the fixed bytes, from where the piece before left off.
+    /// This number of the fixed bytes, following those of the piece before.
     Bytes(usize),
     Slot(Slot),
-    /// The number of bytes in the content, which has at most so many digits.
+    /// The content's length in decimal, with at most this number of digits.
     Length(usize),
 }
 
 impl Template {
-    /// Makes a template of what the user wrote. `host` is the authority for the Host field. Files
-    /// that slots name are read, unless they are among `files` already.
+    /// Compiles a template from the user's specification. `host` is the authority for the Host field. Files that slots
+    /// name are read, unless they are in `files` already.
     ///
     /// # Errors
-    /// It would not be a request, a slot is not one, or a file cannot fill it.
+    /// The result would not be a request, a slot is invalid, or a file cannot fill it.
     pub fn new(
         spec: &RequestSpec,
         host: &str,
@@ -68,7 +68,7 @@ impl Template {
         Ok(Template::plain(request::encode(&sample, host)?))
     }
 
-    /// A request that is these bytes every time.
+    /// Creates a template with fixed bytes.
     pub fn plain(bytes: Vec<u8>) -> Template {
         Template {
             max_len: bytes.len(),
@@ -78,20 +78,20 @@ impl Template {
         }
     }
 
-    /// The request when it is the same every time.
+    /// Returns the bytes if they are the same for every request.
     #[inline]
     pub fn fixed(&self) -> Option<&[u8]> {
         self.head.is_empty().then_some(&*self.bytes)
     }
 
-    /// Bytes that [`Template::render`] appends at most.
+    /// Returns the maximum number of bytes that [`Template::render`] appends.
     #[inline]
     pub fn max_len(&self) -> usize {
         self.max_len
     }
 
-    /// Appends the request with this number, counted from 0. Allocates nothing when `out` has room
-    /// for [`Template::max_len`] more bytes.
+    /// Appends the request with this number, counted from 0. Allocates nothing if `out` has room for
+    /// [`Template::max_len`] more bytes.
     pub fn render(&self, number: u64, random: &mut SplitMix64, out: &mut Vec<u8>) {
         if let Some(bytes) = self.fixed() {
             out.extend_from_slice(bytes);
@@ -119,7 +119,7 @@ impl Template {
 }
 
 impl Piece {
-    /// Appends the piece; what is left of the fixed bytes.
+    /// Appends the piece; returns the remaining fixed bytes.
     #[inline]
     fn render<'b>(
         &self,
@@ -149,8 +149,8 @@ impl Piece {
     }
 }
 
-/// Writes the content's length into the gap of `width` bytes at `at`, and closes what the digits
-/// leave of it. No 0 comes first: RFC 9110 §8.6 allows it, but not every server takes it.
+/// Writes the content's length into the gap of `width` bytes at `at`, and removes the unused part of the gap. There are
+/// no leading zeros: RFC 9110 §8.6 allows them, but not every server accepts them.
 fn fill_in(length: usize, at: usize, width: usize, out: &mut Vec<u8>) {
     let digits = decimal_digits(length);
     let end = at + digits;
@@ -169,35 +169,30 @@ fn decimal_digits(value: usize) -> usize {
     value.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
-/// Everything that keeps a request from being sent, where [`Template::new`] tells the first; with the part of
-/// the request that it is about, if it is one.
+/// Returns all errors that keep a request from being sent, each with the part of the request concerned, if there is
+/// one. [`Template::new`] returns only the first.
 pub fn faults(
     spec: &RequestSpec,
     host: &str,
     files: &mut Files,
 ) -> Vec<(Option<Part>, TemplateError)> {
-    let fields = spec.fields.iter();
-    let fields = fields.map(|(name, value)| (Part::Field(name.clone()), value.as_bytes()));
+    let fields =
+        spec.fields.iter().map(|(name, value)| (Part::Field(name.clone()), value.as_bytes()));
     let mut found = Vec::new();
     for (part, text) in std::iter::once((Part::Target, spec.target.as_bytes()))
         .chain(fields)
         .chain([(Part::Content, &*spec.content)])
     {
-        let errors = slot::tokens(text, &part, files).into_iter();
-        let errors = errors.filter_map(Result::err);
+        let errors = slot::tokens(text, &part, files).into_iter().filter_map(Result::err);
         found.extend(errors.map(|error| (Some(part.clone()), error)));
     }
     if found.is_empty() {
-        found.extend(
-            Template::new(spec, host, files)
-                .err()
-                .map(|error| (None, error)),
-        );
+        found.extend(Template::new(spec, host, files).err().map(|error| (None, error)));
     }
     found
 }
 
-/// The parts of a request that may hold slots, taken apart.
+/// Tokens of the parts of a request that may contain slots.
 struct Tokens {
     target: Vec<Token>,
     values: Vec<Vec<Token>>,
@@ -226,11 +221,7 @@ impl Tokens {
                 return Err(TemplateError::Length);
             }
         }
-        Ok(Tokens {
-            target,
-            values,
-            content,
-        })
+        Ok(Tokens { target, values, content })
     }
 
     fn all(&self) -> impl Iterator<Item = &Token> {
@@ -238,7 +229,7 @@ impl Tokens {
         self.target.iter().chain(values).chain(&self.content)
     }
 
-    /// The request with a 0 in every slot: what is wrong with it is wrong with all of them.
+    /// Creates the request with a 0 in every slot: an error in it is an error in every request.
     fn sample(&self, spec: &RequestSpec) -> RequestSpec {
         let names = spec.fields.iter().map(|(name, _)| name.clone());
         let values = self.values.iter().map(|tokens| text(&sample(tokens)));
@@ -250,7 +241,7 @@ impl Tokens {
         }
     }
 
-    /// Puts the parts in the order of the wire. `sample` says which there are.
+    /// Puts the parts in wire order. `sample` determines which parts there are.
     fn into_template(mut self, sample: &RequestSpec, host: &str) -> Template {
         let varies = has_slots(&self.content);
         let width = decimal_digits(self.content.iter().map(Token::max_len).sum());
@@ -309,12 +300,12 @@ fn sample(tokens: &[Token]) -> Vec<u8> {
     sample
 }
 
-/// What came from a text is one: tokens are cut at ASCII characters.
+/// Converts bytes to a string. They are valid UTF-8 because tokens are cut at ASCII characters.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Appends pieces; fixed bytes that follow one another become one piece.
+/// Appends pieces; consecutive fixed bytes become one piece.
 fn add(tokens: Vec<Token>, pieces: &mut Vec<Piece>, bytes: &mut Vec<u8>) {
     for token in tokens {
         match (token, pieces.last_mut()) {

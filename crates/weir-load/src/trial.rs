@@ -1,4 +1,4 @@
-//! One trial: threads started, pinned and released together; their slices merged as they end.
+//! Execution of one trial: its threads are started, pinned and released together, and their slices merged as they end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,66 +21,57 @@ use crate::reactor::uring::{self, Uring};
 use crate::reactor::{Io, Reactor};
 use crate::sys::own_descriptor_table;
 
-/// How long connections may take to open before the trial begins without the missing ones.
+/// Time limit for opening connections; after it the trial begins without the missing ones.
 pub const OPENING: Duration = Duration::from_secs(30);
 
-/// Between all threads being ready and the start, so that each has come through the gate.
+/// Time between all threads being ready and the start, nanoseconds, so that each has passed the gate.
 const LEAD_NS: u64 = 2_000_000;
 
 /// Nice value of an open loop's threads.
 const PUNCTUAL: i32 = -15;
 
-/// Finished slices that may wait for whoever merges them.
+/// Maximum number of finished slices that wait to be merged.
 const DELIVERIES: usize = 1024;
 
-/// What others may see and do while a trial runs.
+/// Controls and progress of a trial, shared with other threads while it runs.
 #[derive(Debug)]
 pub struct Control {
-    /// Set it to end the trial: what was measured is reported.
+    /// Flag that ends the trial; the figures up to that point are reported.
     pub stop: Arc<AtomicBool>,
-    /// One for each thread.
+    /// Progress of each thread.
     pub progress: Vec<Progress>,
     /// Start of the trial, CLOCK_MONOTONIC nanoseconds; 0 while connections are being opened.
     pub started_at: AtomicU64,
-    /// Where this generator waits for others that carry out the same load; `None`: it is alone.
+    /// Agreement on the start with other generators of the same load; `None` if there are no others.
     pub appointment: Option<Appointment>,
 }
 
-/// Where the generators of a load wait for one another. Each says when its connections are open, and somebody who
-/// hears all of them names the start.
+/// Agreement of a load's generators on a common start. Each reports when its connections are open, and a coordinator
+/// that hears from all of them sets the start.
 pub struct Appointment {
     /// Called once, when this generator is ready.
     pub ready: Box<dyn Fn() + Send + Sync>,
-    /// When to start, CLOCK_MONOTONIC nanoseconds; 0: nobody has said so yet.
+    /// Time of the start, CLOCK_MONOTONIC nanoseconds; 0 until it is set.
     pub start: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for Appointment {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Appointment")
-            .field("start", &self.start)
-            .finish_non_exhaustive()
+        to.debug_struct("Appointment").field("start", &self.start).finish_non_exhaustive()
     }
 }
 
-/// How often a generator that is ready looks whether it has been told when to start.
+/// Interval at which a generator that is ready checks whether the start has been set.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Control {
-    /// For a trial of `threads` threads that ends early when `stop` is set.
+    /// Creates the controls of a trial of `threads` threads that ends early when `stop` is set.
     pub fn new(threads: usize, stop: Arc<AtomicBool>) -> Control {
-        let progress = std::iter::repeat_with(Progress::default)
-            .take(threads)
-            .collect();
-        Control {
-            stop,
-            progress,
-            started_at: AtomicU64::new(0),
-            appointment: None,
-        }
+        let progress = std::iter::repeat_with(Progress::default).take(threads).collect();
+        Control { stop, progress, started_at: AtomicU64::new(0), appointment: None }
     }
 
-    /// The start, when all threads are ready; 0 where the trial is stopped before somebody names one.
+    /// Returns the start, to be called when all threads are ready; 0 if the trial is stopped before a start is set.
     pub(crate) fn agreed_start(&self) -> u64 {
         let Some(appointment) = &self.appointment else {
             return monotonic_ns() + LEAD_NS;
@@ -97,16 +88,16 @@ impl Control {
     }
 }
 
-/// Why there is nothing to report.
+/// Reason why a trial has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Not one connection could be opened.
+    /// No connection could be opened.
     #[error("no connection could be opened: {}", words(.0))]
     NoConnection(Vec<ErrorCount>),
-    /// io_uring was asked for.
+    /// io_uring was requested and cannot be used.
     #[error("io_uring cannot be used here: {0}")]
     Uring(uring::Unavailable),
-    /// The kernel refused something before the trial.
+    /// The kernel refused a system call before the trial.
     #[error("cannot prepare the load engine: {0}")]
     Setup(#[from] Errno),
     /// A thread could not be started.
@@ -115,16 +106,14 @@ pub enum LoadError {
 }
 
 fn words(errors: &[ErrorCount]) -> String {
-    errors
-        .first()
-        .map_or_else(|| "interrupted".to_owned(), |error| error.words.clone())
+    errors.first().map_or_else(|| "interrupted".to_owned(), |error| error.words.clone())
 }
 
-/// What a trial leaves beside its slices.
+/// Result of a trial apart from its slices.
 #[derive(Debug)]
 pub struct Outcome {
-    /// When the measuring ended, nanoseconds since the start: the end of the last slice unless the
-    /// trial was stopped or had sent all it should.
+    /// End of the measurement, nanoseconds since the start: the end of the last slice unless the trial was stopped or
+    /// had sent all its requests.
     pub ended_at: u64,
     /// Connections and handshakes by flow, in the plan's order.
     pub flows: Vec<FlowTotals>,
@@ -132,21 +121,22 @@ pub struct Outcome {
     pub errors: Errors,
     /// CPU time of each thread, nanoseconds.
     pub cpu_ns: Vec<u64>,
-    /// Of this, how long each was awake only because a request was soon due.
+    /// CPU time that each thread spun because a request was soon due, nanoseconds; part of `cpu_ns`.
     pub spun_ns: Vec<u64>,
-    /// How late threads were woken, at the median and at the p99, of the thread that was woken latest.
+    /// Recent lateness of wake-ups, median and p99, each the largest over all threads, in nanoseconds.
     pub woken_late: [u64; 2],
-    /// How long each did not come round at most, in measured time and beyond what it asked to wait, nanoseconds.
+    /// Longest time in the measured part for which each thread did not run beyond the wait that it requested,
+    /// nanoseconds.
     pub longest_gap_ns: Vec<u64>,
-    /// How often received bytes had to wait for a buffer.
+    /// Number of times that received bytes had to wait for a buffer.
     pub starved: u64,
-    /// How the kernel was asked; never [`Io::Auto`].
+    /// I/O backend that was used; never [`Io::Auto`].
     pub io: Io,
 }
 
-/// Carries a plan out. `on_slice` is given each slice, merged over the threads, when it and all its
-/// requests have ended; that may be out of order when requests take longer than slices. What it
-/// counted is given by flow of the slice's arm, in the order of [`Plan::places`].
+/// Runs a plan. Calls `on_slice` with each slice, merged over the threads, when the slice and all its requests have
+/// ended; that may be out of order if requests take longer than slices. The figures are given by flow of the slice's
+/// arm, in the order of [`Plan::places`].
 ///
 /// # Errors
 /// Nothing could be measured at all. Everything that happens after the start is part of the result.
@@ -167,20 +157,11 @@ pub fn run(
         // A few to fill while others are on their way; made here, before anything is measured.
         (0..4).for_each(|_| drop(back.send(empty(plan.width()))));
         returns.push(back);
-        outlets.push(Outlet {
-            thread,
-            full: full.clone(),
-            empty: cleared,
-        });
+        outlets.push(Outlet { thread, full: full.clone(), empty: cleared });
     }
     drop(full);
     let gate = Gate::new(threads, control);
-    let crew = Crew {
-        plan,
-        io,
-        control,
-        gate: &gate,
-    };
+    let crew = Crew { plan, io, control, gate: &gate };
     std::thread::scope(|scope| {
         let mut handles = Vec::new();
         let mut hook = hook;
@@ -191,11 +172,11 @@ pub fn run(
             }
             let builder = std::thread::Builder::new().name("weir-load".to_owned());
             let (crew, hook) = (&crew, hook.take());
-            let handle = builder.spawn_scoped(scope, move || crew.thread(outlet, hook));
-            let handle = handle.map_err(|error| {
-                gate.abandon(threads - handles.len());
-                LoadError::Thread(error)
-            });
+            let handle =
+                builder.spawn_scoped(scope, move || crew.thread(outlet, hook)).map_err(|error| {
+                    gate.abandon(threads - handles.len());
+                    LoadError::Thread(error)
+                });
             handles.push(handle?);
         }
         merge(plan, &deliveries, &returns, &mut on_slice);
@@ -204,7 +185,7 @@ pub fn run(
     })
 }
 
-/// What the threads of a trial have in common.
+/// Data shared by the threads of a trial.
 struct Crew<'a> {
     plan: &'a Plan,
     io: Io,
@@ -213,7 +194,7 @@ struct Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// One thread of a trial, from its start to its end.
+    /// Runs one thread of a trial, from its start to its end.
     fn thread(&self, outlet: Outlet, hook: Option<SliceHook>) -> Result<ThreadTotals, Errno> {
         let (plan, gate, thread) = (self.plan, self.gate, outlet.thread);
         settle(plan.cpus[thread], plan.flows.iter().any(Flow::is_open_loop));
@@ -242,15 +223,14 @@ impl Crew<'_> {
     }
 }
 
-/// How the kernel will be asked.
+/// Chooses the I/O backend.
 ///
-/// Left to us, a closed loop takes io_uring, which costs less. An open loop takes epoll, which tells a
-/// little better when bytes came: it reaps readiness, stamps, and receives afterwards, while an
-/// io_uring that reaps has received before it returns, so that in a burst the first bytes wait for the
-/// last ones' receiving.
+/// With [`Io::Auto`], a closed loop uses io_uring, which costs less. An open loop uses epoll, whose receive times are a
+/// little more accurate: it takes readiness events, stamps, and receives afterwards. io_uring has received before it
+/// returns, so that in a burst the first bytes wait until the last ones have been received.
 ///
 /// # Errors
-/// io_uring was asked for and cannot be used here.
+/// io_uring was requested and cannot be used here.
 fn resolve(plan: &Plan) -> Result<Io, LoadError> {
     let punctual = plan.flows.iter().any(Flow::is_open_loop);
     match plan.io {
@@ -261,10 +241,10 @@ fn resolve(plan: &Plan) -> Result<Io, LoadError> {
     }
 }
 
-/// Runs the floor of a plan's first flow on a thread made for it: see [`crate::floor`].
+/// Runs the floor of a plan's first flow on a new thread: see [`crate::floor`].
 ///
 /// # Errors
-/// A thread or a reactor cannot be had.
+/// A thread or a reactor could not be created.
 pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor, LoadError> {
     let flow = &plan.flows[0];
     let request = flow.requests.get(0).template.fixed().unwrap_or_default();
@@ -285,24 +265,22 @@ pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor
     };
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().name("weir-floor".to_owned());
-        let handle = builder
-            .spawn_scoped(scope, work)
-            .map_err(LoadError::Thread)?;
+        let handle = builder.spawn_scoped(scope, work).map_err(LoadError::Thread)?;
         Ok(joined(handle)?)
     })
 }
 
-/// What a thread comes to; its panic goes on here.
+/// Returns the result of a thread; resumes its panic, if there was one.
 fn joined<T>(handle: std::thread::ScopedJoinHandle<'_, T>) -> T {
     let ended = handle.join();
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Makes the calling thread fit for measuring.
+/// Prepares the calling thread for measuring: CPU, priority and timer slack.
 ///
-/// An open loop is to be punctual: its thread goes before others of its CPU, where that is allowed
-/// (CAP_SYS_NICE). An ordinary thread waits for up to a scheduler's slice, some milliseconds, when
-/// the origin server happens to run there. A closed loop has no appointments, and gets no favours.
+/// The thread of an open loop must be punctual: it gets priority over others on its CPU, if that is permitted
+/// (CAP_SYS_NICE). An ordinary thread waits for up to a scheduler's slice, some milliseconds, if the origin server
+/// happens to run there. A closed loop has no due times, and gets no priority.
 fn settle(cpu: Option<u32>, punctual: bool) {
     if let Some(cpu) = cpu {
         // The CPUs were checked against those allowed; if one has gone since, anywhere will do.
@@ -325,13 +303,17 @@ fn work<R: Reactor>(mut engine: Engine<'_, R>, gate: &Gate<'_>, patience_ns: u64
     }
 }
 
-/// How long connections may take to open before the trial begins without the missing ones.
+/// Returns the time limit for opening connections, nanoseconds; longer if the connect rate is limited.
 fn patience_ns(plan: &Plan) -> u64 {
-    let paced = |flow: &Flow| {
-        let seconds = f64::from(flow.connections) / flow.connect_rate?;
-        Some((seconds * 1e9) as u64)
-    };
-    let longest = plan.flows.iter().filter_map(paced).max().unwrap_or(0);
+    let longest = plan
+        .flows
+        .iter()
+        .filter_map(|flow| {
+            let seconds = f64::from(flow.connections) / flow.connect_rate?;
+            Some((seconds * 1e9) as u64)
+        })
+        .max()
+        .unwrap_or(0);
     OPENING.as_nanos() as u64 + longest + longest / 10
 }
 
@@ -342,7 +324,7 @@ struct Partial {
     data: FlowsData,
 }
 
-/// Merges the threads' data of each slice and hands it on, until all threads have ended.
+/// Merges the threads' data of each slice and passes it on, until all threads have ended.
 fn merge(
     plan: &Plan,
     deliveries: &Receiver<Delivery>,
@@ -366,8 +348,7 @@ fn merge(
                 waiting.len() - 1
             });
             let partial = &mut waiting[place];
-            let pairs = partial.data.iter_mut().zip(&data);
-            pairs.for_each(|(merged, data)| merged.add(data));
+            partial.data.iter_mut().zip(&data).for_each(|(merged, data)| merged.add(data));
             partial.missing -= 1;
             if partial.missing == 0 {
                 let mut whole = waiting.swap_remove(place);

@@ -1,5 +1,4 @@
-//! What the host does while a trial runs: time that the hypervisor takes, listen queues that
-//! overflow.
+//! Events on the host during a trial: CPU time taken by the hypervisor, listen queues that overflow.
 
 use weir_model::load_report::GeneratorReport;
 use weir_model::quantity::CpuSet;
@@ -9,7 +8,7 @@ use crate::plan::Plan;
 use crate::reactor::Io;
 use crate::trial::Outcome;
 
-/// The host's counters at the begin of a trial.
+/// Counters of the host at the beginning of a trial.
 pub struct Watch {
     cpus: Option<CpuTimesReader>,
     times: CpuTimes,
@@ -17,20 +16,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reads them. Counters that cannot be read count nothing: a result without them is still one.
+    /// Reads the counters. A counter that cannot be read counts as 0: a result without it is still useful.
     pub fn begin(plan: &Plan) -> Watch {
         let cpus: Option<Vec<u32>> = plan.cpus.iter().copied().collect();
         let set = cpus.and_then(CpuSet::new);
         let mut cpus = set.and_then(|set| CpuTimesReader::open(&set).ok());
         let times = cpus.as_mut().and_then(|cpus| cpus.read().ok());
-        Watch {
-            cpus,
-            times: times.unwrap_or_default(),
-            overflows: listen_overflows(),
-        }
+        Watch { cpus, times: times.unwrap_or_default(), overflows: listen_overflows() }
     }
 
-    /// What has happened since, without what only the end of a trial tells; the generator asked the kernel by `io`.
+    /// Returns the changes since the beginning, without figures known only at the end of a trial; `io` is the
+    /// generator's backend.
     pub fn seen(&mut self, io: Io) -> GeneratorReport {
         let now = self.cpus.as_mut().and_then(|cpus| cpus.read().ok());
         let spent = now.unwrap_or(self.times) - self.times;
@@ -43,7 +39,7 @@ impl Watch {
         }
     }
 
-    /// What has happened, at the end of the trial.
+    /// Returns the changes at the end of the trial.
     pub fn end(&mut self, outcome: &Outcome) -> GeneratorReport {
         GeneratorReport {
             spun_ns: outcome.spun_ns.clone(),

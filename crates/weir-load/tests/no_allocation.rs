@@ -1,13 +1,10 @@
-//! While a trial measures, the engine's thread neither allocates nor frees; nor does an open TLS
-//! session allocate for a request.
+//! While a trial measures, the engine's thread neither allocates nor frees; nor does an open TLS session allocate for a
+//! request.
 //!
-//! A test binary of its own, because the allocator that counts is everybody's. It counts on the
-//! engine's thread alone, from the begin of the second slice to the begin of the last: the hook,
-//! which is called on that thread, turns the counting on and off.
-#![allow(
-    unsafe_code,
-    reason = "GlobalAlloc is an unsafe trait; each method forwards to System"
-)]
+//! A test binary of its own, because the counting allocator is global. It counts only on the engine's thread, from the
+//! beginning of the second slice to the beginning of the last: the hook, which is called on that thread, switches the
+//! counting on and off.
+#![allow(unsafe_code, reason = "GlobalAlloc is an unsafe trait; each method forwards to System")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -19,29 +16,25 @@ use std::time::Duration;
 
 use weir_load::engine::SliceHook;
 use weir_load::tls::{Connector, Input, Received};
-use weir_load::{Control, Flow, Io, Plan, RequestSet, Slice, SliceData, run};
+use weir_load::{Control, Flow, Io, Plan, RequestSet, Slice, run};
 use weir_model::load::Arrivals;
 use weir_model::tls::TlsVersion;
 use weir_origin::{Origin, OriginConfig};
 
-#[allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "made for the other test binary"
-)]
+#[allow(dead_code, clippy::unwrap_used, reason = "made for the other test binary")]
 #[path = "it/tls_support.rs"]
 mod tls_support;
 
 use tls_support::{Authority, Key, Pair};
 
-/// Slices of a trial: more than a queue on the way of their data holds before it takes memory again.
+/// Number of slices of a trial: more than fit into the queue of their data before it allocates again.
 const SLICES: usize = 50;
 
-/// Length of a slice.
+/// Length of a slice, nanoseconds.
 const SLICE_NS: u64 = 30_000_000;
 
-/// Trials at most. When whoever merges the slices gets no CPU for long, the engine has to make a new
-/// one; what belongs to requests or slices as such happens in every trial.
+/// Maximum number of trials. If the thread that merges the slices gets no CPU for long, the engine has to allocate a
+/// new one; allocations by requests or slices as such occur in every trial.
 const TRIALS: usize = 3;
 
 struct Counting;
@@ -52,7 +45,7 @@ static COUNTING: Counting = Counting;
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static FREES: AtomicU64 = AtomicU64::new(0);
 
-/// Where the first of them was.
+/// Backtrace of the first allocation or free.
 static FIRST: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
@@ -60,7 +53,7 @@ thread_local! {
     static COUNTS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Counts one if this thread's are counted.
+/// Increments a counter if this thread is counted.
 fn count(what: &AtomicU64) {
     if !COUNTS.get() {
         return;
@@ -112,13 +105,10 @@ fn plan(address: SocketAddr, arrivals: Arrivals, io: Io) -> Plan {
     let mut flow = Flow::new(address, RequestSet::plain(request, false), 8, arrivals);
     flow.timeout = Duration::from_secs(10);
     // The hook is the first thread's, and there is one.
-    Plan {
-        drain: Duration::from_secs(10),
-        ..Plan::single(flow, slices.collect(), io)
-    }
+    Plan { drain: Duration::from_secs(10), ..Plan::single(flow, slices.collect(), io) }
 }
 
-/// Runs a trial and says how often its thread allocated and freed, and where it did first.
+/// Runs a trial; returns how often its thread allocated and freed, and the backtrace of the first time.
 fn counted(arrivals: Arrivals, io: Io) -> (u64, u64, Option<String>) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let origin = Origin::start(OriginConfig::new(vec![any])).expect("an origin server");
@@ -132,25 +122,25 @@ fn counted(arrivals: Arrivals, io: Io) -> (u64, u64, Option<String>) {
         slices.fetch_add(u64::from(on), Ordering::Relaxed);
     });
     let (mut completed, mut errors) = (0, Vec::new());
-    let merge = |_, data: &[SliceData]| {
+    run(&plan, &control, Some(hook), |_, data| {
         completed += data[0].completed_whole;
         errors.extend(data[0].errors.counts());
-    };
-    run(&plan, &control, Some(hook), merge).expect("the trial runs");
+    })
+    .expect("the trial runs");
     assert_eq!(counted.load(Ordering::Relaxed), SLICES as u64 - 2);
     assert_eq!(errors, []);
     assert!(completed > SLICES as u64, "there was no load");
     taken()
 }
 
-/// What was counted since it was last asked for.
+/// Takes allocations, frees and the first backtrace since the last call.
 fn taken() -> (u64, u64, Option<String>) {
     let first = FIRST.lock().unwrap_or_else(PoisonError::into_inner).take();
     let [allocations, frees] = [&ALLOCATIONS, &FREES].map(|count| count.swap(0, Ordering::Relaxed));
     (allocations, frees, first)
 }
 
-/// The counters are shared: one test at a time.
+/// Lock that runs one test at a time, since the counters are shared.
 static ONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -175,16 +165,13 @@ fn nothing_is_allocated_or_freed_while_a_trial_measures() {
                 break;
             }
             let first = first.unwrap_or_default();
-            failed.push(format!(
-                "{allocations} allocations, {frees} frees, first in\n{first}"
-            ));
+            failed.push(format!("{allocations} allocations, {frees} frees, first in\n{first}"));
         }
         let told = failed.join("\n");
         assert!(failed.is_empty(), "{arrivals:?} {io:?}: {told}");
     }
 }
 
-/// An open session allocates nothing per request.
 #[test]
 fn small_records_allocate_nothing() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! Arrivals as people write them: how fast (`2000`, `100..5000`, `1k@10s,0@5s,2k`) and how they are
-//! spread (`even`, `poisson:7`, `burst:50`).
+//! Arrivals in the notation that people write: the rate (`2000`, `100..5000`, `1k@10s,0@5s,2k`) and the spacing
+//! (`even`, `poisson:7`, `burst:50`).
 //!
-//! Only reading of the notation lives here; the load engine knows what it means.
+//! This module only reads the notation; the load engine defines its meaning.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use crate::quantity::{
     QuantityError, format_duration, parse_duration, parse_rate, parse_rate_or_none,
 };
 
-/// The seed of `poisson`: any would do, but it must be the same each time.
+/// Default seed of `poisson`; any would do, but it must be the same each time.
 const DEFAULT_SEED: u64 = 1;
 
-/// More steps than anybody types; text that is longer is not a rate.
+/// Maximum number of steps, more than anybody types; a longer text is not a rate.
 const MOST_STEPS: usize = 10_000;
 
-/// What is wrong with arrivals that somebody typed.
+/// An error in arrivals as the user typed them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArrivalsError {
-    /// One of the numbers in it.
+    /// A number in the text is not valid.
     #[error(transparent)]
     Quantity(#[from] QuantityError),
-    /// Neither one rate, nor two with `..`, nor steps.
+    /// The text is neither one rate, nor two with `..`, nor steps.
     #[error(
         "`{text}` is not a rate over time: write one rate (2000), a range to grow over evenly \
          (100..5000), or steps of equal length (1000,2000,5000) or of lengths given \
          (1000@10s,2000@20s,500)"
     )]
     Shape {
-        /// What was typed.
+        /// Text as typed.
         text: String,
     },
     /// Groups of three digits, of which one would be a step of zeros before its number.
@@ -42,66 +42,66 @@ pub enum ArrivalsError {
         /// What was typed.
         text: String,
     },
-    /// Some steps have a length, others have none.
+    /// Some steps have a length, but one before the last has none.
     #[error(
         "step `{step}` of `{text}` has no length: write one as in `{step}@10s`; the last step alone \
          may go without"
     )]
     StepWithoutLength {
-        /// What was typed.
+        /// Text as typed.
         text: String,
-        /// The step.
+        /// Step without a length.
         step: String,
     },
-    /// A step of no length at all.
+    /// A step has the length zero.
     #[error("step `{step}` of `{text}` lasts no time: give it a length or leave it out")]
     EmptyStep {
-        /// What was typed.
+        /// Text as typed.
         text: String,
-        /// The step.
+        /// Step with the length zero.
         step: String,
     },
-    /// The steps do not fit into the load.
+    /// The steps take longer than the load.
     #[error(
         "the steps of `{text}` take {}{}, but there are only {}: make them shorter, or the time longer",
         format_duration(*.steps), if *.rest { " and the last needs time too" } else { "" },
         format_duration(*.load)
     )]
     TooLong {
-        /// What was typed.
+        /// Text as typed.
         text: String,
-        /// What the steps with a length take together.
+        /// Total length of the steps that have one.
         steps: Duration,
-        /// Whether there is one without a length, which gets what remains.
+        /// True if the last step has no length and gets the remaining time.
         rest: bool,
-        /// How long the load lasts.
+        /// Duration of the load.
         load: Duration,
     },
-    /// Every rate is zero.
+    /// Every rate in the text is zero.
     #[error("`{text}` never sends anything: at least one rate must be above zero")]
     Nothing {
-        /// What was typed.
+        /// Text as typed.
         text: String,
     },
-    /// The word is none of the spacings.
+    /// The word is not the name of a spacing.
     #[error(
         "`{text}` is not a spacing of arrivals: write even, poisson, poisson:SEED or burst:SIZE{}",
         .nearest.map(|word| format!("; the nearest is `{word}`")).unwrap_or_default()
     )]
     Spacing {
-        /// What was typed.
+        /// Text as typed.
         text: String,
-        /// The valid word that comes nearest, when one does.
+        /// Valid word that is closest to the one typed; `None` if none is close.
         nearest: Option<&'static str>,
     },
-    /// The word is a spacing, what follows it is not right.
+    /// The word is the name of a spacing, but the number after it is not valid.
     #[error("`{text}` has {problem}: write {example}")]
     SpacingNumber {
-        /// What was typed.
+        /// Text as typed.
         text: String,
-        /// What is wrong with the number.
+        /// Description of the error in the number.
         problem: &'static str,
-        /// How it would be right.
+        /// Example of a valid spacing.
         example: &'static str,
     },
 }
@@ -125,22 +125,17 @@ pub fn parse_segments(text: &str, duration: Duration) -> Result<Vec<Segment>, Ar
     let segments: Vec<_> = steps
         .iter()
         .zip(lengths)
-        .map(|(step, ns)| Segment {
-            from: step.from,
-            to: step.to,
-            ns,
-        })
+        .map(|(step, ns)| Segment { from: step.from, to: step.to, ns })
         .collect();
-    match segments.iter().all(|step| step.from + step.to == 0.0) {
-        true => Err(ArrivalsError::Nothing {
-            text: text.to_owned(),
-        }),
-        false => Ok(segments),
+    if segments.iter().all(|step| step.from + step.to == 0.0) {
+        Err(ArrivalsError::Nothing { text: text.to_owned() })
+    } else {
+        Ok(segments)
     }
 }
 
-/// How long the steps of a rate over time take, when every one has a length: how long a load should
-/// last that was given no duration.
+/// Returns the total length of the steps of a rate over time, which is the duration of a load that was given none;
+/// `None` if a step has no length.
 ///
 /// # Errors
 /// The text is not a rate over time.
@@ -149,22 +144,17 @@ pub fn length_of_steps(text: &str) -> Result<Option<Duration>, ArrivalsError> {
     Ok(steps.iter().map(|step| step.length).sum())
 }
 
-/// Reads how arrivals are spread: `even`, `poisson` (with the seed 1), `poisson:SEED` or
-/// `burst:SIZE`.
+/// Reads a spacing of arrivals: `even`, `poisson` (with the seed 1), `poisson:SEED` or `burst:SIZE`.
 ///
 /// # Errors
-/// The text is none of these; the error has the word that comes nearest.
+/// The text is none of these; the error has the closest valid word.
 pub fn parse_spacing(text: &str) -> Result<Spacing, ArrivalsError> {
     let (word, number) = match text.split_once(':') {
         Some((word, number)) => (word.trim(), Some(number.trim())),
         None => (text.trim(), None),
     };
     let wrong = |problem, example| {
-        Err(ArrivalsError::SpacingNumber {
-            text: text.to_owned(),
-            problem,
-            example,
-        })
+        Err(ArrivalsError::SpacingNumber { text: text.to_owned(), problem, example })
     };
     match (word, number) {
         ("even", None) => Ok(Spacing::Even),
@@ -179,10 +169,7 @@ pub fn parse_spacing(text: &str) -> Result<Spacing, ArrivalsError> {
             Ok(size) if size > 0 => Ok(Spacing::Burst { size }),
             _ => wrong("a size that is not a whole number above zero", "burst:50"),
         },
-        _ => Err(ArrivalsError::Spacing {
-            text: text.to_owned(),
-            nearest: nearest_spacing(word),
-        }),
+        _ => Err(ArrivalsError::Spacing { text: text.to_owned(), nearest: nearest_spacing(word) }),
     }
 }
 
@@ -201,10 +188,7 @@ fn nearest_spacing(word: &str) -> Option<&'static str> {
     ];
     let names = WORDS.map(|(name, _)| name);
     let near = nearest(word, &names)?;
-    WORDS
-        .iter()
-        .find(|(name, _)| *name == near)
-        .map(|(_, meant)| *meant)
+    WORDS.iter().find(|(name, _)| *name == near).map(|(_, meant)| *meant)
 }
 
 /// A step as it was typed.
@@ -223,32 +207,18 @@ fn parse_steps(text: &str) -> Result<Vec<Step<'_>>, ArrivalsError> {
     {
         // The plain case has the plain messages.
         let rate = parse_rate(only)?;
-        return Ok(vec![Step {
-            text: only,
-            from: rate,
-            to: rate,
-            length: None,
-        }]);
+        return Ok(vec![Step { text: only, from: rate, to: rate, length: None }]);
     }
     if parts.len() > MOST_STEPS || parts.contains(&"") {
-        return Err(ArrivalsError::Shape {
-            text: text.to_owned(),
-        });
+        return Err(ArrivalsError::Shape { text: text.to_owned() });
     }
     // `1,000`: nobody writes a rate of a step as `000` or `050`.
-    let mut groups = parts[1..]
-        .iter()
-        .filter_map(|part| part.split(['@', '.']).next());
+    let mut groups = parts[1..].iter().filter_map(|part| part.split(['@', '.']).next());
     let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
     if groups.any(|group| group.len() == 3 && group.starts_with('0') && is_digits(group)) {
-        return Err(ArrivalsError::Grouped {
-            text: text.to_owned(),
-        });
+        return Err(ArrivalsError::Grouped { text: text.to_owned() });
     }
-    parts
-        .into_iter()
-        .map(|part| parse_step(text, part))
-        .collect()
+    parts.into_iter().map(|part| parse_step(text, part)).collect()
 }
 
 fn parse_step<'a>(text: &str, step: &'a str) -> Result<Step<'a>, ArrivalsError> {
@@ -257,16 +227,11 @@ fn parse_step<'a>(text: &str, step: &'a str) -> Result<Step<'a>, ArrivalsError> 
         None => (step, None),
     };
     if length == Some(Duration::ZERO) {
-        return Err(ArrivalsError::EmptyStep {
-            text: text.to_owned(),
-            step: step.to_owned(),
-        });
+        return Err(ArrivalsError::EmptyStep { text: text.to_owned(), step: step.to_owned() });
     }
     let (from, to) = rate.split_once("..").unwrap_or((rate, rate));
     if from.trim().is_empty() || to.trim().is_empty() || to.contains("..") || to.starts_with('.') {
-        return Err(ArrivalsError::Shape {
-            text: text.to_owned(),
-        });
+        return Err(ArrivalsError::Shape { text: text.to_owned() });
     }
     Ok(Step {
         text: step,
@@ -276,7 +241,7 @@ fn parse_step<'a>(text: &str, step: &'a str) -> Result<Step<'a>, ArrivalsError> 
     })
 }
 
-/// The length of each step in nanoseconds.
+/// Returns the length of each step in nanoseconds.
 fn lengths(text: &str, steps: &[Step<'_>], load: Duration) -> Result<Vec<u64>, ArrivalsError> {
     let load_ns = load.as_nanos() as u64;
     if steps.iter().all(|step| step.length.is_none()) {
@@ -297,15 +262,9 @@ fn lengths(text: &str, steps: &[Step<'_>], load: Duration) -> Result<Vec<u64>, A
     let given: Duration = steps.iter().filter_map(|step| step.length).sum();
     let rest = last.length.is_none();
     if given > load || (rest && given == load) {
-        return Err(ArrivalsError::TooLong {
-            text: text.to_owned(),
-            steps: given,
-            rest,
-            load,
-        });
+        return Err(ArrivalsError::TooLong { text: text.to_owned(), steps: given, rest, load });
     }
-    let length = |step: &Step<'_>| step.length.unwrap_or(load - given).as_nanos() as u64;
-    Ok(steps.iter().map(length).collect())
+    Ok(steps.iter().map(|step| step.length.unwrap_or(load - given).as_nanos() as u64).collect())
 }
 
 #[cfg(test)]

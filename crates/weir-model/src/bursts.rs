@@ -1,9 +1,9 @@
-//! Bursts of an open loop, and where they fall in the slices of a trial.
+//! Bursts of an open loop, and their positions in the slices of a trial.
 //!
-//! The schedule is one for the whole trial and the arms take turns in slices, so bursts must come in the
-//! same places of every slice: else one arm is asked more than another. Slices are therefore whole
-//! numbers of burst periods long, and the part of a slice that is not measured has whole bursts too,
-//! or none. Then what is offered in the measured parts is the mean rate, exactly.
+//! One schedule covers the whole trial and the arms take turns in slices, so bursts must come at the same positions of
+//! every slice; otherwise one arm gets more requests than another. A slice is therefore a whole number of burst periods
+//! long, and its unmeasured part contains whole bursts too, or none. The rate offered in the measured parts is then
+//! exactly the mean rate.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::study::{BlockSpec, LoadSpec};
 
 const NS_PER_S: f64 = 1e9;
 
-/// How far from a whole number of periods a slice may be, in periods: what rounding of a rate leaves. Over
-/// a hundred thousand slices it adds up to a thousandth of a period.
+/// Maximum distance of a slice from a whole number of periods, in periods; rounding of a rate leaves as much. Over a
+/// hundred thousand slices it adds up to a thousandth of a period.
 const ROUNDING: f64 = 1e-8;
 
-/// Bursts keep this far from the ends of a slice, in periods: a nanosecond of rounding must not move one
-/// to another arm.
+/// Minimum distance of bursts from the ends of a slice, in periods: a nanosecond of rounding must not move a burst to
+/// another arm.
 const EDGE: f64 = 0.1;
 
-/// So many requests at the same moment, then none until the rate asks for as many again.
+/// Bursts of an open loop: `size` requests at the same moment, then none until the rate calls for the next `size`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bursts {
     /// Requests in a burst; at least 1.
@@ -30,7 +30,7 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// The bursts of `load`; `None`: its arrivals are evenly spread, or wait for responses.
+    /// Returns the bursts of `load`; `None` if its arrivals are not in bursts, or its rate is not constant.
     pub fn of(load: &LoadSpec) -> Option<Bursts> {
         match (load.spacing, load.main.rate()) {
             (Spacing::Burst { size }, Some(rate)) => Some(Bursts { size, rate }),
@@ -38,21 +38,20 @@ impl Bursts {
         }
     }
 
-    /// From one burst to the next, rounded to nanoseconds.
+    /// Time from one burst to the next, rounded to nanoseconds.
     pub fn period(self) -> Duration {
         Duration::from_nanos(self.period_ns().round() as u64)
     }
 
-    /// How many bursts each slice has; `None`: not a whole number, or none.
+    /// Number of bursts in each slice; `None` if the slice is not a whole number of periods, or shorter than one.
     pub fn in_slice(self, slice: Duration) -> Option<u64> {
         let periods = slice.as_nanos() as f64 / self.period_ns();
         let whole = periods.round();
         ((periods - whole).abs() <= ROUNDING && whole >= 1.0).then_some(whole as u64)
     }
 
-    /// When the first burst of a slice comes after its begin, where the first part of a slice, `discard`
-    /// of it, should not be measured: just when measuring begins, if that is not at the edge of
-    /// a period.
+    /// Time from the start of a slice to its first burst. `discard` is the share of the slice, at its start, that
+    /// should not be measured: a burst comes exactly at the end of that share, unless that is at the edge of a period.
     pub fn first(self, slice: Duration, discard: f64) -> Duration {
         let period = self.period_ns();
         let unmeasured = slice.as_nanos() as f64 * discard;
@@ -60,7 +59,7 @@ impl Bursts {
         Duration::from_nanos(rest.clamp(EDGE * period, (1.0 - EDGE) * period) as u64)
     }
 
-    /// Whole periods at the begin of a slice that are not measured.
+    /// Number of whole periods at the start of a slice that are not measured.
     fn unmeasured(self, slice: Duration, discard: f64) -> f64 {
         let periods = slice.as_nanos() as f64 / self.period_ns();
         (periods * discard + ROUNDING).floor()
@@ -72,9 +71,9 @@ impl Bursts {
 }
 
 impl LoadSpec {
-    /// First part of each slice that is not measured, as a share of the slice, 0..1. That of the
-    /// study, but for bursts: the whole periods in it. Where a period is longer, all of a slice
-    /// counts, and its first part is quiet.
+    /// Share (0..1) of each slice, at its start, that is not measured. This is the study's own, but for bursts it is
+    /// rounded down to whole periods. If a period is longer than that share, the whole slice is measured, and no burst
+    /// comes in its first part.
     pub fn discard(&self, blocks: &BlockSpec) -> f64 {
         match (Bursts::of(self), blocks.slice) {
             (Some(bursts), Some(slice)) => {

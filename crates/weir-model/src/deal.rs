@@ -1,30 +1,26 @@
-//! How a load is dealt to threads: those of one generator, or of several.
+//! Distribution of a load among the threads of one generator or of several.
 
 use serde::{Deserialize, Serialize};
 
 /// Threads of other generators that carry out the same load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Others {
-    /// Those with smaller numbers.
+    /// Number of threads with smaller numbers.
     pub before: u32,
-    /// Those with larger numbers.
+    /// Number of threads with larger numbers.
     pub behind: u32,
 }
 
 impl Others {
-    /// What falls to `own` threads beside these.
+    /// Returns the deal for a generator with `own` threads beside these.
     pub fn beside(self, own: usize) -> Deal {
         let (first, own) = (u64::from(self.before), own as u64);
-        Deal {
-            first,
-            own,
-            all: first + own + u64::from(self.behind),
-        }
+        Deal { first, own, all: first + own + u64::from(self.behind) }
     }
 }
 
-/// The threads of one generator among those of all generators. Whatever has a number goes to the thread
-/// `number % all`: arrivals, connections, requests of a limited number. So pacing stays global, whoever sends.
+/// The threads of one generator among those of all generators. Everything that has a number (arrivals, connections,
+/// requests of a limited number) goes to the thread `number % all`. Pacing is thus global, whichever generator sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deal {
     first: u64,
@@ -33,37 +29,37 @@ pub struct Deal {
 }
 
 impl Deal {
-    /// All threads of all generators.
+    /// Number of threads of all generators.
     pub fn all(self) -> u64 {
         self.all
     }
 
-    /// The number of one of the generator's own threads among all.
+    /// Number of one of the generator's own threads among all threads.
     pub fn number(self, thread: usize) -> u64 {
         self.first + thread as u64
     }
 
-    /// Of `total` things, how many fall to one of its own threads.
+    /// Returns how many of `total` items go to one of the generator's own threads.
     pub fn share(self, total: u64, thread: usize) -> u64 {
         self.before(total, self.number(thread) + 1) - self.before(total, self.number(thread))
     }
 
-    /// Of `total` things, how many fall to threads with smaller numbers, other generators' among them.
+    /// Returns how many of `total` items go to threads with smaller numbers, including those of other generators.
     pub fn share_before(self, total: u64, thread: usize) -> u64 {
         self.before(total, self.number(thread))
     }
 
-    /// Of `total` things, how many fall to the generator.
+    /// Returns how many of `total` items go to this generator.
     pub fn part(self, total: u64) -> u64 {
         self.before(total, self.first + self.own) - self.before(total, self.first)
     }
 
-    /// Whether what has this number falls to the generator.
+    /// Returns true if the item with this number goes to this generator.
     pub fn has(self, number: u64) -> bool {
         (self.first..self.first + self.own).contains(&(number % self.all))
     }
 
-    /// Of `total` things, how many fall to threads with numbers below `number`.
+    /// Returns how many of `total` items go to threads with numbers below `number`.
     fn before(self, total: u64, number: u64) -> u64 {
         number * (total / self.all) + number.min(total % self.all)
     }

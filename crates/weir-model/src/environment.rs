@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What somebody needs to know about the place to judge or repeat a run.
+/// Facts about a machine and its programs that are needed to judge or repeat a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
@@ -18,7 +18,7 @@ pub struct Environment {
     pub cpus: String,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Hypervisor named by the CPU flags or DMI, empty on bare metal as far as can be told.
+    /// Hypervisor named by the CPU flags or DMI; empty if none is detected.
     pub virtualization: String,
     /// Soft and hard limit of open descriptors of weir itself.
     pub nofile: (u64, u64),
@@ -26,6 +26,6 @@ pub struct Environment {
     pub sysctls: BTreeMap<String, String>,
     /// Programs that took part: name to the version they print.
     pub versions: BTreeMap<String, String>,
-    /// Who ran it: `root`, or `unprivileged`.
+    /// Privileges of the process: `root`, or `unprivileged`.
     pub privileges: String,
 }

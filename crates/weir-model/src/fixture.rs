@@ -1,5 +1,5 @@
-//! A small study, its header and its trials for the tests of other crates. Tests that need something else
-//! change a value that they got from here, so that a new field has one place to go.
+//! A small study, its header and its trials for the tests of other crates. Tests that need something else change one of
+//! these values, so that a new field has to be added in one place only.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,15 +14,12 @@ use crate::study::{
     ProxyKind, ProxyRole, ProxySpec, SearchSpec, Settings, Study, StudyArrivals,
 };
 
-/// Settings from pairs of an id and a level.
+/// Creates settings from pairs of an id and a level.
 pub fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let pairs = pairs.iter();
-    pairs
-        .map(|(id, level)| ((*id).to_owned(), (*level).to_owned()))
-        .collect()
+    pairs.iter().map(|(id, level)| ((*id).to_owned(), (*level).to_owned())).collect()
 }
 
-/// An arm of the study's own proxy with these settings, compared with the first one.
+/// Creates an arm of the study's own proxy with these settings, compared with the first arm.
 pub fn arm(name: &str, role: ArmRole, all: &[(&str, &str)]) -> Arm {
     Arm {
         name: name.to_owned(),
@@ -36,13 +33,13 @@ pub fn arm(name: &str, role: ArmRole, all: &[(&str, &str)]) -> Arm {
     }
 }
 
-/// A load of 50 kept connections in clear that ask for `/`, for 60 s, with a timeout of 2 s.
+/// Creates a load of 50 kept connections without TLS that request `/`, for 60 s, with a timeout of 2 s.
 pub fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
     let main = FlowSpec::new(50, arrivals);
     LoadSpec::new(name, main, Duration::from_secs(60))
 }
 
-/// nginx as a reverse proxy, with its own defaults.
+/// Creates a description of nginx as a reverse proxy, with its own defaults.
 pub fn proxy() -> ProxySpec {
     ProxySpec {
         kind: ProxyKind::Nginx,
@@ -55,7 +52,7 @@ pub fn proxy() -> ProxySpec {
     }
 }
 
-/// A study of [`proxy`] named `s`, with these arms, no load, and the default of everything else.
+/// Creates a study of [`proxy`] named `s`, with these arms, no load, and defaults for everything else.
 pub fn study(arms: Vec<Arm>) -> Study {
     Study {
         name: "s".to_owned(),
@@ -81,7 +78,7 @@ pub fn study(arms: Vec<Arm>) -> Study {
     }
 }
 
-/// The header of a run named `r` on this host: the proxies on CPU 0, the others on CPU 1.
+/// Creates the header of a run named `r` on this host: the proxies on CPU 0, the others on CPU 1.
 pub fn header(study: Study) -> RunHeader {
     let cpu = |cpu| CpuSet::new(vec![cpu]).expect("a set with a CPU in it");
     RunHeader {
@@ -91,11 +88,7 @@ pub fn header(study: Study) -> RunHeader {
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         folder: "/".into(),
         study,
-        cpus: CpuRoles {
-            proxy: cpu(0),
-            generator: cpu(1),
-            origin: cpu(1),
-        },
+        cpus: CpuRoles { proxy: cpu(0), generator: cpu(1), origin: cpu(1) },
         network: Default::default(),
         copies: None,
         places: Default::default(),
@@ -108,7 +101,7 @@ pub fn header(study: Study) -> RunHeader {
     }
 }
 
-/// A valid trial without slices: nothing was counted, no errors, all times 0.
+/// Creates a valid trial without slices: all counts and times are 0, and there are no errors.
 pub fn trial(load: &str, arm: &str, block: u32) -> TrialRecord {
     TrialRecord {
         session: 0,

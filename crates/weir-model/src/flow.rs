@@ -1,9 +1,8 @@
-//! The description of a load: what `weir load` and a study ask the engine for, and what goes over the
-//! wire to the generator.
+//! The description of a load: the input of the engine from `weir load` and from studies, and the message that goes to
+//! the generator.
 //!
-//! A load has flows that send at the same time, the main one first. A flow's requests are
-//! specifications until the engine renders them for a protocol. How arguments and study files are read
-//! into this description is in [`words`].
+//! A load has flows that send at the same time, the main one first. A flow's requests are specifications until the
+//! engine renders them for a protocol. The module [`words`] reads arguments and study files into this description.
 
 use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
@@ -20,46 +19,46 @@ use crate::tls::TlsSpec;
 mod old;
 pub mod words;
 
-/// Connections of a flow where nobody says how many.
+/// Default number of connections of a flow.
 pub const CONNECTIONS: u32 = 50;
 
-/// How long a response may take where nobody says.
+/// Default time limit for a response.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the flow is called that is a load's own, where there are several.
+/// Name of a load's own flow, if there are several.
 pub const MAIN: &str = "main";
 
-/// What the flow of a load's held connections is called.
+/// Name of the flow of a load's held connections.
 pub const HELD: &str = "held";
 
 /// One load. In a study, every arm is measured under every load.
 ///
-/// It derefs to its main flow: who asks for "the connections of a load" means that one's, and
-/// whoever means all of them goes through [`LoadSpec::flows`].
+/// It derefs to its main flow: "the connections of a load" are those of the main flow, and code that means all flows
+/// uses [`LoadSpec::flows`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!try_from))]
 #[serde(try_from = "old::LoadShape")]
 pub struct LoadSpec {
     /// Short name, unique in the study.
     pub name: String,
-    /// What the load is called for.
+    /// Main flow of the load.
     pub main: FlowSpec,
-    /// Other flows at the same time.
+    /// Other flows that run at the same time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<FlowSpec>,
-    /// Measured time; in a study, how long the slices of all arms together last.
+    /// Measured time; in a study, the total length of the slices of all arms.
     pub duration: Duration,
-    /// Time in which the load grows to its full height, not measured; none in a study.
+    /// Time in which the load grows to its full rate, not measured; zero in a study.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub ramp_up: Duration,
-    /// How long before each arrival the generator's thread is awake.
+    /// Time before each arrival for which the generator's thread stays awake.
     #[serde(default, skip_serializing_if = "Spin::is_off")]
     pub spin: Spin,
-    /// Size in bytes of the file that is asked for, which then is the request's target
+    /// Size in bytes of the requested file, whose name then is the request's target
     /// ([`file_target`](crate::study::file_target)); `None`: the target is the study's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Where it stands in a matrix of loads; `None`: it is no part of one.
+    /// Position in a matrix of loads; `None` if the load is not part of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<MatrixCell>,
 }
@@ -79,7 +78,7 @@ impl DerefMut for LoadSpec {
 }
 
 impl LoadSpec {
-    /// A load of one flow.
+    /// Creates a load of one flow.
     pub fn new(name: &str, main: FlowSpec, duration: Duration) -> LoadSpec {
         LoadSpec {
             name: name.to_owned(),
@@ -93,7 +92,7 @@ impl LoadSpec {
         }
     }
 
-    /// All flows, the main one first.
+    /// Iterates over all flows, the main one first.
     pub fn flows(&self) -> impl Iterator<Item = &FlowSpec> {
         std::iter::once(&self.main).chain(&self.beside)
     }
@@ -103,46 +102,38 @@ impl LoadSpec {
         std::iter::once(&mut self.main).chain(&mut self.beside)
     }
 
-    /// Connections that ask, of all flows together.
+    /// Number of connections that send requests, in all flows together.
     pub fn asking(&self) -> u64 {
-        let asking = self.flows().filter(|flow| !flow.is_held());
-        asking.map(|flow| u64::from(flow.connections)).sum()
+        self.flows().filter(|flow| !flow.is_held()).map(|flow| u64::from(flow.connections)).sum()
     }
 
-    /// Connections that are opened and never used, of all flows together.
+    /// Number of connections that are opened and never used, in all flows together.
     pub fn held(&self) -> u64 {
-        let held = self.flows().filter(|flow| flow.is_held());
-        held.map(|flow| u64::from(flow.connections)).sum()
+        self.flows().filter(|flow| flow.is_held()).map(|flow| u64::from(flow.connections)).sum()
     }
 
-    /// Whether some flow asks over TLS.
+    /// Returns true if at least one flow uses TLS.
     pub fn is_secure(&self) -> bool {
         self.flows().any(|flow| flow.tls.is_some())
     }
 
-    /// Requests per second of all flows together, as far as the description says them;
-    /// `None` in a closed loop, and where a rate follows from what was measured.
+    /// Requests per second of all flows together, if the description gives them; `None` in a closed loop, and if a rate
+    /// depends on measurements.
     pub fn rate(&self) -> Option<f64> {
-        let asking = self.flows().filter(|flow| !flow.is_held());
-        asking.map(FlowSpec::rate).sum()
+        self.flows().filter(|flow| !flow.is_held()).map(FlowSpec::rate).sum()
     }
 
-    /// Whether all requests say which status codes are right.
+    /// Returns true if every request names the status codes that it expects.
     pub fn expects_status(&self) -> bool {
-        let asking = self.flows().filter(|flow| !flow.is_held());
-        let mut requests = asking.flat_map(|flow| &flow.requests);
-        requests.all(|request| {
-            request
-                .expect
-                .as_ref()
-                .is_some_and(|expect| !expect.status.is_empty())
-        })
+        let mut requests =
+            self.flows().filter(|flow| !flow.is_held()).flat_map(|flow| &flow.requests);
+        requests
+            .all(|request| request.expect.as_ref().is_some_and(|expect| !expect.status.is_empty()))
     }
 
-    /// The longest time that a response of any flow may take.
+    /// Longest response timeout of all flows.
     pub fn longest_timeout(&self) -> Duration {
-        let timeouts = self.flows().map(|flow| flow.timeout);
-        timeouts.max().unwrap_or_default()
+        self.flows().map(|flow| flow.timeout).max().unwrap_or_default()
     }
 }
 
@@ -152,51 +143,50 @@ impl LoadSpec {
 pub struct FlowSpec {
     /// Short name, unique in the load.
     pub name: String,
-    /// Connections, opened before the trial unless each serves one request.
+    /// Number of connections, opened before the trial unless each serves one request.
     pub connections: u32,
-    /// When requests are due.
+    /// Times at which requests are due.
     pub arrivals: ArrivalsSpec,
-    /// How arrivals are spread at a given rate.
+    /// Spacing of arrivals at a given rate.
     #[serde(default)]
     pub spacing: Spacing,
-    /// How long a connection is used.
+    /// Lifetime of a connection.
     #[serde(default)]
     pub lifetime: Lifetime,
-    /// How a connection that has served its time is closed.
+    /// Way to close a connection at the end of its lifetime.
     #[serde(default)]
     pub close: Close,
-    /// Connections opened per second at most.
+    /// Maximum number of connections opened per second; `None` means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_rate: Option<f64>,
-    /// Requests in flight on one connection at most; at least 1.
+    /// Maximum number of requests in flight on one connection; at least 1.
     #[serde(default = "one")]
     pub pipeline: u16,
-    /// Which connection sends what is due.
+    /// Rule that assigns due requests to connections.
     #[serde(default)]
     pub assignment: Assignment,
-    /// What becomes of a request that finds no idle connection.
+    /// Treatment of a request that is due when no connection is idle.
     #[serde(default)]
     pub overflow: Overflow,
-    /// Requests at most.
+    /// Maximum number of requests; `None` means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// How long a response may take, and a connection to open.
+    /// Time limit for a response, and for opening a connection.
     pub timeout: Duration,
-    /// How connections are secured; `None`: not at all.
+    /// TLS settings of the connections; `None` means no TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsSpec>,
-    /// The port of the listener that is asked, by the user's configuration of the proxy; `None`: the
-    /// proxy's, or the first that passes requests on.
+    /// Port of the listener to connect to, as in the user's configuration of the proxy; `None`: the proxy's own, or the
+    /// first that passes requests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The server's name, in handshakes and in Host fields of requests that have none;
-    /// `None`: whoever sends chooses it.
+    /// Server name for handshakes and for Host fields of requests that have none; `None`: the sender chooses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// What is sent, mixed by weight; at least one. Where a trace has requests of its own, the first
-    /// of these gives them their fields, content and expectations.
+    /// Requests to send, mixed by weight; at least one. If a trace has requests of its own, they take their fields,
+    /// content and expectations from the first of these.
     pub requests: Vec<WeightedRequest>,
-    /// Own addresses.
+    /// Local addresses of the connections.
     #[serde(default)]
     pub sources: SourceSpec,
 }
@@ -205,7 +195,7 @@ fn one() -> u16 {
     1
 }
 
-/// When the requests of a flow are due, as far as is known before anything is measured.
+/// Times at which the requests of a flow are due, as far as they are known before a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -217,35 +207,35 @@ pub enum ArrivalsSpec {
     /// Open loop at a share (0..1) of the rate that the slowest arm completed in the first
     /// closed-loop load of the study: the same rate for all arms, and one that each can carry.
     ShareOfSlowest(f64),
-    /// Open loop at a rate that changes; in a study it begins anew in every slice.
+    /// Open loop at a rate that changes; in a study, the rate restarts in every slice.
     Varied(Vec<Segment>),
-    /// Open loop at recorded times; in a study they begin anew in every slice.
+    /// Open loop at recorded times; in a study, the recording restarts in every slice.
     Trace(TraceSpec),
-    /// None: connections are opened and held.
+    /// No requests: connections are opened and held.
     Held,
 }
 
-/// Recorded arrivals.
+/// Recorded arrivals and their replay speed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceSpec {
-    /// The file of timestamps or the access log.
+    /// Path of the file of timestamps or the access log.
     pub file: String,
-    /// So many times as fast as it was recorded.
+    /// Factor by which the replay is faster than the recording.
     pub speed: f64,
 }
 
-/// Own addresses that connections come from.
+/// Local addresses that connections come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SourceSpec {
-    /// As many as the connections need.
+    /// The number of addresses that the connections need.
     #[default]
     Needed,
-    /// So many, of those that there are.
+    /// This number of the available addresses.
     Count(u8),
-    /// These.
+    /// Exactly these addresses.
     These(Vec<IpAddr>),
 }
 
@@ -259,7 +249,7 @@ impl FlowSpec {
         })
     }
 
-    /// A flow of kept connections in clear that asks for `/`.
+    /// Creates a flow of kept connections without TLS that requests `/`.
     pub fn new(connections: u32, arrivals: ArrivalsSpec) -> FlowSpec {
         FlowSpec {
             name: MAIN.to_owned(),
@@ -282,33 +272,27 @@ impl FlowSpec {
         }
     }
 
-    /// Connections that are opened beside others and never used.
+    /// Creates a flow of connections that are opened beside others and never used.
     pub fn held(connections: u32) -> FlowSpec {
-        FlowSpec {
-            name: HELD.to_owned(),
-            ..FlowSpec::new(connections, ArrivalsSpec::Held)
-        }
+        FlowSpec { name: HELD.to_owned(), ..FlowSpec::new(connections, ArrivalsSpec::Held) }
     }
 
-    /// Whether its connections are opened and never used.
+    /// Returns true if the flow's connections are opened and never used.
     pub fn is_held(&self) -> bool {
         self.arrivals == ArrivalsSpec::Held
     }
 
-    /// Whether requests are due at times of their own, whatever the answers do.
+    /// Returns true for an open loop: requests are due at times that do not depend on responses.
     pub fn is_open(&self) -> bool {
         !matches!(self.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Held)
     }
 
-    /// Whether its rate is another at other times, so that it must begin anew in every slice.
+    /// Returns true if the rate varies or is recorded, so that the flow must restart in every slice.
     pub fn changes(&self) -> bool {
-        matches!(
-            self.arrivals,
-            ArrivalsSpec::Varied(_) | ArrivalsSpec::Trace(_)
-        )
+        matches!(self.arrivals, ArrivalsSpec::Varied(_) | ArrivalsSpec::Trace(_))
     }
 
-    /// Requests per second, where the description says them.
+    /// Requests per second; `None` if the description does not give a constant rate.
     pub fn rate(&self) -> Option<f64> {
         match &self.arrivals {
             ArrivalsSpec::Constant(rate) => Some(*rate),
@@ -316,20 +300,20 @@ impl FlowSpec {
         }
     }
 
-    /// The first of its requests.
+    /// First of the flow's requests.
     pub fn request(&self) -> Option<&RequestSpec> {
         self.requests.first().map(|weighted| &weighted.request)
     }
 
-    /// What the response to the first of its requests must be like.
+    /// Expectations on the response to the first of the flow's requests.
     pub fn expect(&self) -> Option<&ExpectSpec> {
         self.requests.first()?.expect.as_ref()
     }
 
-    /// The requests as they are sent: a connection for one request says so (RFC 9112 §9.6), so that the
-    /// server closes first, as a client without keep-alive would have it, and the wait for stray
-    /// packets (TIME_WAIT) holds none of the generator's ports. One that is to be reset does not say it: the
-    /// reset is to be what ends it.
+    /// Requests in the form in which they are sent. If a connection serves one request and closes in order, the request
+    /// says `Connection: close` (RFC 9112 §9.6). The server then closes first, as for a client without keep-alive, and
+    /// TIME_WAIT holds none of the generator's ports. The field is left out if the connection is to be reset, since the
+    /// reset is to end it.
     pub fn sent(&self) -> Vec<WeightedRequest> {
         let mut requests = self.requests.clone();
         if self.lifetime == Lifetime::Request && self.close == Close::Fin {
@@ -340,8 +324,8 @@ impl FlowSpec {
         requests
     }
 
-    /// When requests are due, in the engine's words. `rate` is the rate in requests per second where
-    /// that is decided elsewhere; `None`: the description's own. A trace's length is told by its file.
+    /// Returns the arrivals in the engine's form. `rate` is the rate in requests per second if it is decided elsewhere;
+    /// `None`: the description's own. The length of a trace is not filled in; it is known from the trace's file.
     pub fn resolved(&self, rate: Option<f64>) -> Arrivals {
         let segments = match &self.arrivals {
             ArrivalsSpec::Closed => return Arrivals::Closed,
@@ -364,9 +348,6 @@ impl FlowSpec {
                 vec![Segment::flat(rate)]
             }
         };
-        Arrivals::Varied {
-            segments,
-            spacing: self.spacing,
-        }
+        Arrivals::Varied { segments, spacing: self.spacing }
     }
 }

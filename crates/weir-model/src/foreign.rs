@@ -1,4 +1,4 @@
-//! Text that others wrote, made fit for a person's eyes.
+//! Text from outside sources, made safe to show to a person.
 
 use std::borrow::Cow;
 
@@ -37,13 +37,13 @@ pub fn commands(c: char) -> bool {
     }
 }
 
-/// As [`visible`], of text that is to stay in its line: the end of one is shown as `\n`.
+/// Does the same as [`visible`], and also escapes line ends so that the text stays on one line.
 pub fn in_a_line(text: &str) -> String {
     visible(text).replace('\n', "\\n")
 }
 
-/// A cell of a CSV file that no spreadsheet takes for a formula: behind an apostrophe if it begins like one (OWASP, CSV
-/// injection). [`from_cell`] takes it off.
+/// Escapes a cell of a CSV file so that no spreadsheet takes it for a formula: an apostrophe is put before text that
+/// begins like one (OWASP, CSV injection). [`from_cell`] removes it.
 pub fn as_cell(text: &str) -> Cow<'_, str> {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\'']) {
         Cow::Owned(format!("'{text}"))
@@ -52,7 +52,7 @@ pub fn as_cell(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text of a cell that [`as_cell`] has made.
+/// Returns the text of a cell that [`as_cell`] has escaped.
 pub fn from_cell(cell: &str) -> &str {
     let text = cell.strip_prefix('\'').unwrap_or(cell);
     if as_cell(text) == cell { text } else { cell }
@@ -70,10 +70,7 @@ mod tests {
             ("a\r\nb\rc", "a\nb\\u000dc"),
             ("\u{9b}31m\u{7f}", "\\u009b31m\\u007f"),
             ("user\u{202e}nimda", "user\\u202enimda"),
-            (
-                "a\u{200b}\u{ad}\u{2064}\u{feff}",
-                "a\\u200b\\u00ad\\u2064\\ufeff",
-            ),
+            ("a\u{200b}\u{ad}\u{2064}\u{feff}", "a\\u200b\\u00ad\\u2064\\ufeff"),
             ("\u{e0041}", "\\udb40\\udc41"),
         ] {
             assert_eq!(visible(text), shown);

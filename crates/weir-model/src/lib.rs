@@ -1,8 +1,7 @@
-//! The words of weir: quantities, studies, arms, load and records.
+//! The shared data types of weir: quantities, studies, arms, load and records.
 //!
-//! This crate holds data without behaviour. Every other crate speaks in these types, so a change
-//! here is a change of the vocabulary (see TERMINOLOGY.md) and, for everything under [`record`],
-//! of a file format that must stay readable for years.
+//! This crate holds data without behaviour. All other crates use these types, so a change here changes the vocabulary
+//! (see TERMINOLOGY.md) and, for everything under [`record`], a file format that must stay readable for years.
 
 pub mod arrivals;
 pub mod bursts;

@@ -1,4 +1,4 @@
-//! What responses must keep to, in the words of whoever runs the service: `p99 < 30ms`, `errors < 0.01%`.
+//! Objectives that responses must meet, in the words of a service's operator: `p99 < 30ms`, `errors < 0.01%`.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{format_duration, parse_duration};
 
-/// One thing that responses must keep to.
+/// One objective that responses must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// This quantile (0..1, both left out) of the response time is below that.
+    /// Upper bound of a quantile (0..1, exclusive) of the response time.
     Quantile(f64, Duration),
-    /// The mean response time is below that.
+    /// Upper bound of the mean response time.
     Mean(Duration),
-    /// Less than this share (0..1) of the requests fails or is not answered.
+    /// Upper bound of the share (0..1) of requests that fail or are not answered.
     Errors(f64),
 }
 
-/// Why a text is no limit.
+/// Error for a text that is not a valid objective.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no objective: {what}")]
 pub struct LimitError {
-    /// The text.
+    /// The text that is not valid.
     pub text: String,
-    /// What is wrong with it, and what to write.
+    /// Description of the error, and advice on what to write.
     pub what: String,
 }
 
@@ -34,23 +34,19 @@ impl Limit {
     /// Reads limits separated by commas: `p99 < 30ms, p99.9 < 100ms, mean < 5ms, errors < 0.01%`.
     ///
     /// # Errors
-    /// A part is none of these, has a number that cannot be meant, is there twice, or can never decide, because a higher
-    /// quantile has no more time.
+    /// A part is none of these, has a number out of range, is there twice, or is redundant because a higher quantile
+    /// has no more time.
     pub fn parse_all(text: &str) -> Result<Vec<Limit>, LimitError> {
         let mut limits: Vec<Limit> = Vec::new();
         for part in text.split(',') {
             let limit = Limit::parse(part.trim())?;
-            let is_same = |known: &Limit| known.subject() == limit.subject();
-            if limits.iter().any(is_same) {
+            if limits.iter().any(|known| known.subject() == limit.subject()) {
                 let what = format!("{} has a limit already", limit.subject());
                 return Err(wrong(part.trim(), what));
             }
             limits.push(limit);
         }
-        match limits
-            .iter()
-            .find_map(|one| Some((one, one.hidden_by(&limits)?)))
-        {
+        match limits.iter().find_map(|one| Some((one, one.hidden_by(&limits)?))) {
             Some((one, stricter)) => Err(wrong(
                 &one.to_string(),
                 format!(
@@ -62,7 +58,7 @@ impl Limit {
         }
     }
 
-    /// The limit that a quantile breaks no later than it breaks this one: of a higher one, with no more time.
+    /// Returns a stricter limit that makes this one redundant: one for a higher quantile with the same time or less.
     fn hidden_by<'l>(&self, all: &'l [Limit]) -> Option<&'l Limit> {
         let Limit::Quantile(own, time) = self else {
             return None;
@@ -95,7 +91,7 @@ impl Limit {
         }
     }
 
-    /// What has the limit: `p99.9`, `mean`, `errors`.
+    /// Name of the limited quantity: `p99.9`, `mean`, `errors`.
     pub fn subject(&self) -> String {
         match self {
             Limit::Quantile(quantile, _) => {
@@ -108,7 +104,7 @@ impl Limit {
         }
     }
 
-    /// The response time that must not be reached; `None` for errors.
+    /// Bound of the response time; `None` for errors.
     pub fn time(&self) -> Option<Duration> {
         match self {
             Limit::Quantile(_, time) | Limit::Mean(time) => Some(*time),
@@ -128,10 +124,7 @@ impl fmt::Display for Limit {
 }
 
 fn wrong(text: &str, what: String) -> LimitError {
-    LimitError {
-        text: text.to_owned(),
-        what,
-    }
+    LimitError { text: text.to_owned(), what }
 }
 
 fn time(text: &str, bound: &str) -> Result<Duration, LimitError> {

@@ -1,40 +1,40 @@
-//! What a load is, in the engine's words: who sends what, when, until when.
+//! Types that describe a load to the engine: requests, their times, and the use of connections.
 
 use serde::{Deserialize, Serialize};
 
-/// When the next request is due.
+/// Times at which requests are due.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// Closed loop: a connection sends again as soon as it was answered.
+    /// Closed loop: a connection sends again as soon as its response is complete.
     Closed,
-    /// Open loop: one global schedule, `rate` requests per second whatever the answers do.
-    /// A due request that finds no idle connection waits, and its response time runs.
+    /// Open loop: one global schedule of `rate` requests per second, independent of responses. A due request waits if
+    /// no connection is idle, and its response time includes the wait.
     Constant {
         /// Requests per second over all connections and threads; above zero.
         rate: f64,
     },
     /// Open loop with a rate that changes, or arrivals that are not evenly spaced.
     Varied {
-        /// The rate over time, one segment after the other; the last one's end goes on for ever.
+        /// The rate over time, one segment after the other; the rate at the end of the last one continues for ever.
         segments: Vec<Segment>,
-        /// How arrivals are spread at a given rate.
+        /// Spacing of arrivals at a given rate.
         spacing: Spacing,
     },
     /// Open loop: arrivals at recorded times.
     Trace {
-        /// The file they were read from.
+        /// File that the times were read from.
         file: String,
-        /// How many there are.
+        /// Number of arrivals.
         arrivals: u64,
-        /// From the first to the last, in nanoseconds.
+        /// Time from the first arrival to the last, in nanoseconds.
         length_ns: u64,
-        /// They begin anew each time this many nanoseconds have passed, and those that come later
-        /// are left out; `None`: they come once.
+        /// Period in nanoseconds after which the arrivals restart; arrivals later than that are left out. `None`: they
+        /// come once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         every_ns: Option<u64>,
-        /// Lines of the file that are not sent, by kind.
+        /// Lines of the file that are not replayed, by kind.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<LeftOut>,
     },
@@ -43,58 +43,40 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// The same, begun anew each time `every_ns` have passed, until `until_ns` after the start. A rate
-    /// that is said for less than that stays what it is at its end.
+    /// Repeats the arrivals every `every_ns`, until `until_ns` after the start. A rate that is given for less than
+    /// `every_ns` keeps its last value for the rest. Closed loops, constant rates and held connections stay as they
+    /// are.
     #[must_use]
     pub fn repeated(self, every_ns: u64, until_ns: u64) -> Arrivals {
         match self {
-            Arrivals::Varied {
-                mut segments,
-                spacing,
-            } => {
+            Arrivals::Varied { mut segments, spacing } => {
                 let said: u64 = segments.iter().map(|segment| segment.ns).sum();
                 if let Some(last) = segments.last()
                     && said < every_ns
                 {
                     let ns = every_ns - said;
-                    segments.push(Segment {
-                        ns,
-                        ..Segment::flat(last.to)
-                    });
+                    segments.push(Segment { ns, ..Segment::flat(last.to) });
                 }
                 let times = until_ns.div_ceil(every_ns.max(1)) as usize;
-                Arrivals::Varied {
-                    segments: segments.repeat(times),
-                    spacing,
-                }
+                Arrivals::Varied { segments: segments.repeat(times), spacing }
             }
-            Arrivals::Trace {
-                file,
-                arrivals,
-                length_ns,
-                left_out,
-                ..
-            } => Arrivals::Trace {
-                file,
-                arrivals,
-                length_ns,
-                left_out,
-                every_ns: Some(every_ns),
-            },
+            Arrivals::Trace { file, arrivals, length_ns, left_out, .. } => {
+                Arrivals::Trace { file, arrivals, length_ns, left_out, every_ns: Some(every_ns) }
+            }
             other => other,
         }
     }
 }
 
-/// Lines of one kind that a recorded trace has and a load does not send.
+/// Lines of one kind in a recorded trace that are not replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
-    /// What they have instead of a request that can be sent, in words.
+    /// Description of these lines' content, which is not a request that can be sent.
     pub what: String,
-    /// How many.
+    /// Number of lines.
     pub lines: u64,
-    /// Number of the first one, from 1; of a HAR file the number of its entry.
+    /// Number of the first such line, from 1; in a HAR file the number of its entry.
     pub first: u64,
 }
 
@@ -103,118 +85,114 @@ impl LeftOut {
     pub fn count(all: &mut Vec<LeftOut>, what: &str, number: u64) {
         match all.iter_mut().find(|kind| kind.what == what) {
             Some(kind) => kind.lines += 1,
-            None => all.push(LeftOut {
-                what: what.to_owned(),
-                lines: 1,
-                first: number,
-            }),
+            None => all.push(LeftOut { what: what.to_owned(), lines: 1, first: number }),
         }
     }
 
-    /// How many lines all kinds have together, and their list in a sentence's words.
+    /// Returns the total number of lines of all kinds, and a list of the kinds as text.
     pub fn told(all: &[LeftOut]) -> (u64, String) {
-        let each = |one: &LeftOut| format!("{} {} (first: {})", one.lines, one.what, one.first);
-        let list: Vec<String> = all.iter().map(each).collect();
+        let list: Vec<String> = all
+            .iter()
+            .map(|one| format!("{} {} (first: {})", one.lines, one.what, one.first))
+            .collect();
         (all.iter().map(|one| one.lines).sum(), list.join("; "))
     }
 }
 
-/// A stretch of time in which the rate changes evenly.
+/// A period in which the rate changes linearly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segment {
-    /// Requests per second at its begin; zero or more.
+    /// Requests per second at the start of the segment; zero or more.
     pub from: f64,
-    /// Requests per second at its end; zero or more.
+    /// Requests per second at the end of the segment; zero or more.
     pub to: f64,
-    /// Length in nanoseconds.
+    /// Length of the segment in nanoseconds.
     pub ns: u64,
 }
 
 impl Segment {
-    /// A rate that stays. Any length will do where it is the last: its rate goes on for ever.
+    /// Creates a segment with a constant rate, 1 s long. As the last segment it may have any length, since its rate
+    /// continues for ever.
     pub fn flat(rate: f64) -> Segment {
-        Segment {
-            from: rate,
-            to: rate,
-            ns: 1_000_000_000,
-        }
+        Segment { from: rate, to: rate, ns: 1_000_000_000 }
     }
 }
 
-/// How arrivals are spread at a given rate.
+/// Spacing of arrivals at a given rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
-    /// All gaps equal.
+    /// Equal gaps between arrivals.
     #[default]
     Even,
     /// A Poisson process: independent users. The same seed gives the same arrivals.
     Poisson {
-        /// Seed.
+        /// Seed of the random numbers.
         seed: u64,
     },
-    /// So many at the same moment, then none until the rate asks for as many again.
+    /// Bursts: `size` requests at the same moment, then none until the rate calls for the next `size`.
     Burst {
         /// Arrivals in a burst; at least 1.
         size: u32,
     },
 }
 
-/// Which connection sends a request that is due.
+/// Rule that assigns due requests to connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Assignment {
-    /// Any that is idle.
+    /// Any idle connection.
     #[default]
     Global,
-    /// Arrival k belongs to connection k modulo their number and waits for it, as wrk2 does it.
+    /// Connection `k` modulo the number of connections for arrival `k`, which waits for that connection, as in wrk2.
     PerConnection,
 }
 
-/// What becomes of a request that is due when no connection is idle.
+/// Treatment of a request that is due when no connection is idle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
-    /// It waits its turn, and its response time runs.
+    /// The request waits its turn, and its response time includes the wait.
     #[default]
     Queue,
-    /// It is not sent, and counted as dropped.
+    /// The request is not sent, and counted as dropped.
     Drop,
 }
 
-/// How long a connection is used.
+/// Lifetime of a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lifetime {
-    /// As long as the server keeps it.
+    /// Until the server closes it.
     #[default]
     Kept,
-    /// For one request: opening it is part of the request's response time.
+    /// One request; the response time includes opening the connection.
     Request,
-    /// For so many requests, then it is renewed; opening is part of no response time.
+    /// This number of requests, then the connection is renewed; opening it is part of no response time.
     Requests(u32),
-    /// For so long (nanoseconds), then it is renewed once it is idle.
+    /// This time in nanoseconds, then the connection is renewed once it is idle.
     Time(u64),
 }
 
-/// How a connection that has served its time is closed.
+/// Way to close a connection at the end of its lifetime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Close {
-    /// In order (FIN), as clients do; whoever closes first keeps the port for a while (TIME_WAIT).
+    /// Close in order (FIN), as clients do; the side that closes first keeps the port for a while (TIME_WAIT).
     #[default]
     Fin,
-    /// By a reset (RST, RFC 9293 §3.5.2), which leaves TIME_WAIT on neither side: another load than that of clients.
+    /// Reset (RST, RFC 9293 §3.5.2), which leaves TIME_WAIT on neither side; real clients do not put this load on a
+    /// server.
     Reset,
 }
 
-/// One request, sent again and again.
+/// A request that is sent repeatedly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestSpec {
@@ -222,15 +200,15 @@ pub struct RequestSpec {
     pub method: String,
     /// Request target in origin form (RFC 9112 §3.2.1), for example `/index.html?x=1`.
     pub target: String,
-    /// Fields in the order given, `Host` among them only when the user set it.
+    /// Fields in the order given; `Host` is among them only if the user set it.
     pub fields: Vec<(String, String)>,
-    /// Content; a Content-Length field is added when there is any or the method expects one.
+    /// Content; a Content-Length field is added if there is any or the method expects one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<u8>,
 }
 
 impl RequestSpec {
-    /// A GET of `target` with no fields of its own.
+    /// Creates a GET of `target` with no fields of its own.
     pub fn get(target: &str) -> RequestSpec {
         RequestSpec {
             method: "GET".to_owned(),
@@ -240,7 +218,7 @@ impl RequestSpec {
         }
     }
 
-    /// Adds a field unless there is one of this name.
+    /// Adds a field unless a field of this name exists.
     pub fn add_field(&mut self, name: &str, value: &str) {
         let mut names = self.fields.iter().map(|(own, _)| own);
         if !names.any(|own| own.eq_ignore_ascii_case(name)) {
@@ -249,7 +227,7 @@ impl RequestSpec {
     }
 }
 
-/// What went wrong, as far as it can be told apart without looking at the words.
+/// Kind of an error, as far as it can be distinguished without the error's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -264,22 +242,22 @@ pub enum ErrorKind {
     ClosedEarly,
     /// The peer closed the connection after the request was sent and before any byte of a response.
     ClosedUnanswered,
-    /// What came is not a response (RFC 9112).
+    /// The bytes received are not a response (RFC 9112).
     Malformed,
-    /// The head of the response passed the limit.
+    /// The head of the response exceeded the limit.
     HeadTooLarge,
-    /// Bytes came that no request had asked for.
+    /// Bytes arrived without a request.
     Unsolicited,
     /// No complete response within the timeout.
     Timeout,
-    /// The TLS handshake failed, or a TLS record could not be read; the words say why.
+    /// The TLS handshake failed, or a TLS record could not be read; the error's text says why.
     Tls,
-    /// The response is complete, but not what was expected.
+    /// The response is complete, but does not meet the expectations.
     Unexpected,
 }
 
 impl ErrorKind {
-    /// Its name in records: `connect`.
+    /// Name of the kind in records, for example `connect`.
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::Connect => "connect",
@@ -298,24 +276,25 @@ impl ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the request at which it happened was answered completely all the same: it is one of the responses.
+    /// Returns true if the request with this error was completely answered nevertheless, so that it counts as a
+    /// response.
     pub fn is_answered(self) -> bool {
         matches!(self, ErrorKind::Unexpected | ErrorKind::Unsolicited)
     }
 }
 
-/// Requests that ended, answered or not. Each is counted once, however much was wrong with it.
+/// Counts of requests that ended, answered or not. Each request counts once, however many errors it had.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// All of them.
+    /// All requests that ended.
     pub requests: u64,
-    /// Those that failed.
+    /// Requests that failed.
     pub failed: u64,
 }
 
 impl Ended {
-    /// Of `answered` complete responses, of which `wrong` had a status that nobody asked for, beside these errors. An
-    /// error of opening counts as a request, whether one waited for the connection or not.
+    /// Computes the counts from `answered` complete responses, `wrong` of which had an unexpected status, and these
+    /// errors. A failure to open a connection counts as a request even if no request waited for the connection.
     pub fn of(
         answered: u64,
         wrong: u64,
@@ -326,48 +305,45 @@ impl Ended {
             failed += count;
             requests += if kind.is_answered() { 0 } else { count };
         }
-        Ended {
-            requests,
-            failed: failed.min(requests),
-        }
+        Ended { requests, failed: failed.min(requests) }
     }
 }
 
-/// How often one kind of error happened.
+/// Number of errors with the same kind and text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorCount {
-    /// The kind.
+    /// Kind of the error.
     pub kind: ErrorKind,
-    /// What the kernel or the parser said, word for word: `Connection refused (os error 111)`.
+    /// Message of the kernel or the parser, word for word: `Connection refused (os error 111)`.
     pub words: String,
-    /// The kernel's error number, where the kernel reported it (errno(3)). Records of weir before it was
-    /// kept have it in `words` alone.
+    /// The kernel's error number, if the kernel reported the error (errno(3)). Older records of weir have it in `words`
+    /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<i32>,
-    /// How often.
+    /// Number of errors.
     pub count: u64,
 }
 
-/// What connect(2) and bind(2) give when all local ports of an address are taken.
+/// Error number of connect(2) and bind(2) if all local ports of an address are taken.
 const EADDRNOTAVAIL: i32 = 99;
 
 impl ErrorCount {
-    /// Whether a connection could not be opened because the generator had no local port left.
+    /// Returns true if a connection could not be opened because the generator had no local port left.
     pub fn lacks_port(&self) -> bool {
         self.errno == Some(EADDRNOTAVAIL)
     }
 }
 
-/// Work that had not ended when the trial did. It is part of the result: leaving it out would make
-/// a stalled server look quick.
+/// Requests that had not ended when the trial did. They are part of the result: leaving them out would make a stalled
+/// server look fast.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Censored {
-    /// Requests sent and not answered at the end of `drain`, or given up at the timeout.
+    /// Requests sent but not answered by the end of `drain`, or given up at the timeout.
     pub in_flight: u64,
-    /// Requests that were due and never found an idle connection, and waited for one to the end.
+    /// Requests that were due but found no idle connection before the end.
     pub queued: u64,
-    /// Response time that the oldest of them had reached, in nanoseconds.
+    /// Response time that the oldest of these requests had reached, in nanoseconds.
     pub oldest_ns: u64,
 }

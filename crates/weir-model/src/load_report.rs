@@ -1,14 +1,14 @@
-//! What `weir load` found: the document behind every output format, versioned.
+//! Result of `weir load`: the document behind every output format, versioned.
 
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Arrivals, Assignment, Censored, Close, ErrorCount, Lifetime, Overflow};
 use crate::record::{GeneratorStart, ValidityReason};
 
-/// Version of [`LoadReport`].
+/// Format version of [`LoadReport`].
 pub const FORMAT: &str = "weir-load/1";
 
-/// The result of one load test. All times are nanoseconds unless a name says otherwise.
+/// The result of one load test. All times are in nanoseconds unless a name says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadReport {
@@ -18,135 +18,135 @@ pub struct LoadReport {
     pub weir_version: String,
     /// When the trial began, RFC 3339 in UTC.
     pub started_at: String,
-    /// What was asked.
+    /// Target of the requests.
     pub target: Target,
-    /// How it was asked.
+    /// Shape of the load.
     pub load: LoadShape,
-    /// Phases in seconds; `sustain` is what was really measured.
+    /// Phases in seconds; `sustain` is the time that was really measured.
     pub phases: PhaseSeconds,
-    /// Rates in requests per second; figures of `sustain` alone.
+    /// Rates in requests per second, in `sustain` only.
     pub rates: Rates,
-    /// Counts of `sustain` alone, but for connections.
+    /// Counts in `sustain` only, except for connections.
     pub counts: Counts,
     /// Responses by status code, ascending.
     pub statuses: Vec<StatusCount>,
-    /// Errors by kind, the most frequent first, over the whole trial.
+    /// Errors by kind over the whole trial, the most frequent first.
     pub errors: Vec<ErrorCount>,
-    /// Requests that never ended. They are not in the histograms.
+    /// Requests that had not ended when the trial did. They are not in the histograms.
     pub censored: Censored,
-    /// From the intended start to the last byte: what a user waits. Free of coordinated omission.
+    /// Time from the intended start to the last byte: the wait of a user. Free of coordinated omission.
     pub response_time: TimeReport,
-    /// From the actual send to the last byte: what the server took.
+    /// Time from the actual send to the last byte: the time that the server took.
     pub service_time: TimeReport,
-    /// From the actual send to the first byte.
+    /// Time from the actual send to the first byte.
     pub first_byte: TimeReport,
-    /// The engine's own lateness: from due, with a connection idle, to sent.
+    /// The engine's own delay: from the moment when a request is due and a connection is idle, to the send.
     pub dispatch_lag: TimeReport,
     /// Time to open a connection.
     pub connect_time: TimeReport,
-    /// Time of a TLS handshake, from the open connection to where requests can be sent; empty in
-    /// clear.
+    /// Time of a TLS handshake, from the open connection until requests can be sent; empty without TLS.
     #[serde(default)]
     pub tls_time: TimeReport,
-    /// What was negotiated; absent in clear.
+    /// Negotiated TLS parameters; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
-    /// CPU time of the generator's threads.
+    /// CPU time of each of the generator's threads, nanoseconds.
     pub generator_cpu_ns: Vec<u64>,
-    /// What the generator and its host say about themselves.
+    /// The generator's statistics of itself and its host.
     #[serde(default)]
     pub generator: GeneratorReport,
-    /// Each of several generators by itself; everything else is all of them together, and histograms are sums of theirs.
+    /// Results of each generator if there are several. All other figures are of all generators together, and histograms
+    /// are sums of theirs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<LoadGenerator>,
-    /// Second by second.
+    /// Results for each second.
     pub over_time: Vec<Second>,
-    /// Each flow by itself, when there are several; everything above is then all of them together,
-    /// but for `target` and `load`, which are the first one's.
+    /// Results of each flow if there are several. The fields above are then of all flows together, except `target` and
+    /// `load`, which are the first flow's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowReport>,
-    /// Reasons to doubt the figures; empty: VALID.
+    /// Reasons to doubt the figures; if empty, the trial is VALID.
     pub validity: Vec<ValidityReason>,
-    /// Remarks on unusual answers, such as redirects or responses without an end, with what to do.
+    /// Notes on unusual responses, such as redirects or responses without an end, with advice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// `complete` or `interrupted`.
+    /// Outcome of the test: `complete` or `interrupted`.
     pub outcome: String,
 }
 
-/// One of several flows of a load.
+/// Results of one of several flows of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowReport {
-    /// Its name.
+    /// Name of the flow.
     pub name: String,
-    /// What was asked.
+    /// Target of the requests.
     pub target: Target,
-    /// How it was asked.
+    /// Shape of the load.
     pub load: LoadShape,
-    /// Rates in requests per second; figures of `sustain` alone.
+    /// Rates in requests per second, in `sustain` only.
     pub rates: Rates,
-    /// Counts of `sustain` alone, but for connections.
+    /// Counts in `sustain` only, except for connections.
     pub counts: Counts,
     /// Responses by status code, ascending.
     pub statuses: Vec<StatusCount>,
     /// Errors by kind, the most frequent first.
     pub errors: Vec<ErrorCount>,
-    /// Requests that never ended.
+    /// Requests that had not ended when the trial did.
     pub censored: Censored,
-    /// From the intended start to the last byte.
+    /// Time from the intended start to the last byte.
     pub response_time: TimeReport,
-    /// From the actual send to the last byte.
+    /// Time from the actual send to the last byte.
     pub service_time: TimeReport,
-    /// From the actual send to the first byte.
+    /// Time from the actual send to the first byte.
     pub first_byte: TimeReport,
-    /// From due, with a connection idle, to sent.
+    /// Delay from the moment when a request is due and a connection is idle, to the send.
     pub dispatch_lag: TimeReport,
     /// Time to open a connection.
     pub connect_time: TimeReport,
     /// Time of a TLS handshake.
     pub tls_time: TimeReport,
-    /// What was negotiated; absent in clear.
+    /// Negotiated TLS parameters; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
 }
 
-/// One of several generators of a load.
+/// Results of one of several generators of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadGenerator {
-    /// Its host, and when it started.
+    /// Host of the generator, and its start time.
     #[serde(flatten)]
     pub start: GeneratorStart,
-    /// Its threads, each pinned to the CPU named.
+    /// CPU that each of its threads is pinned to; null if a thread is not pinned.
     pub cpus: Vec<Option<u32>>,
-    /// CPU time of its threads.
+    /// CPU time of each of its threads, nanoseconds.
     pub cpu_ns: Vec<u64>,
     /// Requests that were due.
     pub due: u64,
     /// Requests sent.
     pub offered: u64,
-    /// Requests left out.
+    /// Requests that were due when no connection was idle, and were not sent.
     pub dropped: u64,
     /// Requests that waited and were never sent.
     pub queued: u64,
-    /// Responses whose last byte came.
+    /// Responses received completely.
     pub completed: u64,
-    /// From the intended start to the last byte.
+    /// Time from the intended start to the last byte.
     pub response_time: TimeReport,
-    /// From due, with a connection idle, to sent.
+    /// Delay from the moment when a request is due and a connection is idle, to the send.
     pub dispatch_lag: TimeReport,
-    /// What it says about itself.
+    /// The generator's statistics of itself and its host.
     pub generator: GeneratorReport,
 }
 
-/// TLS handshakes by what they agreed on.
+/// TLS handshakes by negotiated parameters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TlsReport {
     /// Handshakes completed over the whole trial.
     pub handshakes: u64,
-    /// Of these, resumed from an earlier session.
+    /// Handshakes that resumed an earlier session.
     pub resumed: u64,
     /// Connections whose early data the server accepted.
     pub early_data: u64,
@@ -159,7 +159,7 @@ pub struct TlsReport {
 }
 
 impl TlsReport {
-    /// Adds the handshakes of others.
+    /// Adds the handshakes of another report.
     pub fn add(&mut self, other: TlsReport) {
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
@@ -180,91 +180,90 @@ impl TlsReport {
     }
 }
 
-/// How often something with a name was seen.
+/// Number of occurrences of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NameCount {
-    /// The name.
+    /// The name that was counted.
     pub name: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }
 
-/// What the generator says about itself.
+/// The generator's statistics of itself and its host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GeneratorReport {
-    /// `io_uring` or `epoll`.
+    /// Kernel interface: `io_uring` or `epoll`.
     pub io: String,
-    /// Of the CPU time of each of its threads, how long that was awake only because a request was soon due
-    /// (`--spin`), in nanoseconds.
+    /// CPU time that each thread spent awake only because a request was soon due (`--spin`), nanoseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spun_ns: Vec<u64>,
-    /// How late its threads were woken, at the median and at the p99, in nanoseconds; responses are stamped as
-    /// late. Of an open loop.
+    /// Delay of its threads' wake-ups: median and p99, nanoseconds; the timestamps of responses are as late. Only in an
+    /// open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub woken_late_ns: Option<[u64; 2]>,
-    /// Of each of its threads, the longest time in measured time for which it neither came round nor had asked to wait,
-    /// in nanoseconds: it was stopped, or others had its CPU.
+    /// Longest gap per thread within the measured time, nanoseconds, in which the thread neither ran its loop nor had
+    /// asked to wait: it was stopped, or others had its CPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub longest_gap_ns: Vec<u64>,
-    /// How often received bytes had to wait for a buffer.
+    /// Number of times that received bytes had to wait for a buffer.
     pub starved: u64,
-    /// Share of its CPUs' time that the hypervisor took away, 0..1.
+    /// Share (0..1) of its CPUs' time that the hypervisor took away.
     pub steal: f64,
-    /// Connections that found a full listen queue on this host during the trial, whoever listened
-    /// (`TcpExt: ListenOverflows` of /proc/net/netstat).
+    /// Connections that found a full listen queue on this host during the trial, on any socket (`TcpExt:
+    /// ListenOverflows` of /proc/net/netstat).
     pub listen_overflows: u64,
-    /// Requests per second that one of its threads has shown to be able to send, by
-    /// `weir load --calibrate`; absent when this machine has not been calibrated.
+    /// Requests per second that one of its threads can send, as measured by `weir load --calibrate`; absent if this
+    /// machine has not been calibrated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub self_capacity: Option<f64>,
 }
 
-/// Whom the load asked for what.
+/// Target of a load's requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
     /// The URL as it was typed.
     pub url: String,
-    /// Address that the name stood for.
+    /// Address that the name resolved to.
     pub address: String,
-    /// Method.
+    /// Method of the requests.
     pub method: String,
     /// Bytes of content sent with each request.
     pub content_bytes: u64,
 }
 
-/// The load as asked for.
+/// The load as requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadShape {
-    /// Closed or open loop.
+    /// Arrivals of requests: closed or open loop.
     pub arrivals: Arrivals,
-    /// Connections asked for.
+    /// Connections as requested.
     pub connections: u32,
-    /// Threads, each pinned to the CPU named.
+    /// CPU that each thread is pinned to; null if a thread is not pinned.
     pub cpus: Vec<Option<u32>>,
     /// Timeout in nanoseconds.
     pub timeout_ns: u64,
-    /// Requests at most.
+    /// Maximum number of requests; absent if there is no limit.
     pub requests: Option<u64>,
-    /// How long a connection is used.
+    /// Lifetime of a connection.
     #[serde(default)]
     pub lifetime: Lifetime,
-    /// How connections that have served their time are closed.
+    /// Way to close connections at the end of their lifetime.
     #[serde(default)]
     pub close: Close,
-    /// Requests in flight on one connection at most; above 1, response times are those of a pipeline.
+    /// Maximum number of requests in flight on one connection; above 1, response times are those of a pipeline.
     #[serde(default = "one")]
     pub pipeline: u16,
-    /// Which connection sends what is due.
+    /// Rule that assigns due requests to connections.
     #[serde(default)]
     pub assignment: Assignment,
-    /// What becomes of a request that finds no idle connection.
+    /// Treatment of a request that is due when no connection is idle.
     #[serde(default)]
     pub overflow: Overflow,
-    /// The user said which status codes are right; others are errors of kind `unexpected`.
+    /// True if the user gave the expected status codes; other codes are errors of kind `unexpected`.
     #[serde(default)]
     pub status_expected: bool,
 }
@@ -273,47 +272,47 @@ fn one() -> u16 {
     1
 }
 
-/// Phases in seconds.
+/// Lengths of the phases in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseSeconds {
-    /// Not measured.
+    /// Length of the phase before measuring.
     pub ramp_up: f64,
-    /// Measured.
+    /// Length of the measured phase.
     pub sustain: f64,
 }
 
-/// Rates in requests per second.
+/// Rates in requests per second, and bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
-    /// Asked for; absent in a closed loop.
+    /// Requested rate; absent in a closed loop.
     pub intended: Option<f64>,
-    /// Sent.
+    /// Rate at which requests were sent.
     pub offered: f64,
-    /// Answered.
+    /// Rate at which requests were answered.
     pub completed: f64,
     /// Bytes received per second.
     pub received_bytes: f64,
 }
 
-/// Counts.
+/// Counts of requests, responses, bytes and connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counts {
-    /// Requests that the schedule wanted sent; 0 in a closed loop.
+    /// Requests that were due by the schedule; 0 in a closed loop.
     pub due: u64,
     /// Requests sent.
     pub offered: u64,
-    /// Requests that were due when no connection was idle, and were not to wait.
+    /// Requests that were due when no connection was idle, and were dropped instead of queued.
     #[serde(default)]
     pub dropped: u64,
     /// Requests that were due, waited for an idle connection, and were never sent.
     #[serde(default)]
     pub queued: u64,
-    /// Responses whose last byte came.
+    /// Responses received completely.
     pub completed: u64,
-    /// Responses to all requests of the trial, ramp_up and drain included.
+    /// Responses to all requests of the trial, including `ramp_up` and `drain`.
     pub completed_whole: u64,
     /// Bytes received over the whole trial.
     pub received_bytes: u64,
@@ -323,51 +322,51 @@ pub struct Counts {
     pub connected: u64,
     /// Connections opened over the whole trial.
     pub connects: u64,
-    /// Of these, how many replaced one that had closed.
+    /// Connections that replaced one that had closed.
     pub reconnects: u64,
-    /// Connections that the server closed while nothing was awaited on them.
+    /// Connections that the server closed while no response was awaited on them.
     #[serde(default)]
     pub lost: u64,
-    /// Connections that were open when the measuring ended.
+    /// Connections that were open when measuring ended.
     #[serde(default)]
     pub open_at_end: u64,
 }
 
-/// How often a status code came.
+/// Number of responses with a status code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusCount {
-    /// The code.
+    /// The status code.
     pub status: u16,
-    /// How often.
+    /// Number of responses.
     pub count: u64,
 }
 
-/// One distribution of times: in short, and without loss.
+/// A distribution of times in nanoseconds: a summary, and the lossless histogram.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeReport {
-    /// Values recorded.
+    /// Number of values recorded.
     pub count: u64,
-    /// Mean.
+    /// Mean of the values.
     pub mean: f64,
     /// Standard deviation.
     pub stdev: f64,
-    /// Smallest.
+    /// Smallest value.
     pub min: u64,
-    /// Largest.
+    /// Largest value.
     pub max: u64,
-    /// (quantile 0..1, nanoseconds).
+    /// Quantiles: (quantile 0..1, nanoseconds).
     pub quantiles: Vec<(f64, u64)>,
-    /// All of it: HdrHistogram, V2 encoding with deflate, base64; 1 ns to 1 h, three digits.
+    /// The whole distribution: HdrHistogram, V2 encoding with deflate, base64; 1 ns to 1 h, three digits.
     pub histogram: String,
 }
 
-/// One second of `sustain`.
+/// Results of one second of `sustain`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Second {
-    /// Begin, in seconds since the trial's start.
+    /// Start, in seconds since the start of the trial.
     pub at: f64,
     /// Length in seconds.
     pub seconds: f64,
@@ -375,7 +374,7 @@ pub struct Second {
     pub offered: u64,
     /// Responses completed.
     pub completed: u64,
-    /// Errors.
+    /// Number of errors.
     pub errors: u64,
     /// Response time at quantile 0.5, nanoseconds.
     pub response_p50: u64,

@@ -1,7 +1,7 @@
-//! The valid name that somebody most likely meant.
+//! Search for the valid name that the user most likely meant.
 
-/// The name among `names` that is nearest to `text`, if one is near, or else that has `text` in it. Upper case
-/// and `_` are taken for lower case and `-`.
+/// Returns the name among `names` that is closest to `text`, if one is close, or else one that contains `text`. In
+/// `text`, upper case and `_` are treated as lower case and `-`.
 pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     let wanted = text.replace('_', "-").to_ascii_lowercase();
     let has = |name: &&&str| wanted.len() >= 3 && name.contains(&wanted);

@@ -1,4 +1,5 @@
-//! What a command says while it works, for programs (docs/progress.md). Times are seconds unless a name says otherwise.
+//! Progress messages of a running command, for programs (docs/progress.md). Times are in seconds unless a name says
+//! otherwise.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,35 +7,35 @@ use crate::load::ErrorCount;
 use crate::load_report::StatusCount;
 use crate::record::{Validity, ValidityReason};
 
-/// Version of every line of progress.
+/// Format version of every line of progress.
 pub const FORMAT: &str = "weir-progress/1";
 
-/// What a load does at the moment.
+/// Current phase of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadPhase {
     /// Connections are being opened.
     Connecting,
-    /// The load grows to its full height, and is not measured.
+    /// The load grows to its full rate, and is not measured.
     RampUp,
     /// Requests are sent and measured.
     Measuring,
-    /// Nothing is sent any more; requests in flight are waited for.
+    /// No more requests are sent; those in flight are waited for.
     Draining,
 }
 
-/// Where a load is.
+/// Current state of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LoadState {
-    /// What it does.
+    /// Current phase of the load.
     pub phase: LoadPhase,
     /// Time since the load began; 0 while connections are being opened.
     pub elapsed: f64,
-    /// How long the load goes on, about; while it drains, at most.
+    /// Remaining time of the load, estimated; while it drains, an upper bound.
     pub left: f64,
-    /// Length of the load as planned, the drain excluded.
+    /// Planned length of the load, without the drain.
     pub length: f64,
-    /// Requests at most, where there is such a limit.
+    /// Maximum number of requests; absent if there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Responses so far.
@@ -47,7 +48,7 @@ pub struct LoadState {
     pub open: u64,
 }
 
-/// Quantiles in nanoseconds; 0 where nothing was counted.
+/// Quantiles in nanoseconds; 0 if nothing was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Quantiles {
@@ -59,20 +60,20 @@ pub struct Quantiles {
     pub max: u64,
 }
 
-/// Figures of a load in a stretch of time: of the requests that were due in it.
+/// Figures of the requests that were due in one period of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadFigures {
-    /// Length of the stretch.
+    /// Length of the period.
     pub seconds: f64,
-    /// Requests that the schedule wanted sent; 0 in a closed loop.
+    /// Requests that were due by the schedule; 0 in a closed loop.
     pub due: u64,
     /// Requests sent.
     pub offered: u64,
-    /// Requests that were left out because no connection was idle.
+    /// Requests that were dropped because no connection was idle.
     pub dropped: u64,
     /// Responses completed.
     pub completed: u64,
-    /// The same per second.
+    /// Responses completed per second.
     pub rate: f64,
     /// Requests that never ended.
     pub never_ended: u64,
@@ -82,51 +83,51 @@ pub struct LoadFigures {
     pub statuses: Vec<StatusCount>,
     /// Errors by kind, the most frequent first.
     pub errors: Vec<ErrorCount>,
-    /// From the moment a request was due to the last byte, in nanoseconds.
+    /// Time from the moment a request was due to the last byte, in nanoseconds.
     pub response_time: Quantiles,
-    /// The generator's own lateness, in nanoseconds.
+    /// The generator's own delay in sending due requests, in nanoseconds.
     pub dispatch_lag: Quantiles,
 }
 
 impl LoadFigures {
-    /// Errors of all kinds.
+    /// Total number of errors of all kinds.
     pub fn errors_total(&self) -> u64 {
         self.errors.iter().map(|error| error.count).sum()
     }
 }
 
-/// An interval of a load has ended, with all requests that were due in it.
+/// Message that an interval of a load has ended, with all requests that were due in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadInterval {
-    /// Begin of the interval, since the load began.
+    /// Start of the interval since the start of the load.
     pub at: f64,
-    /// Its figures.
+    /// Figures of the interval.
     pub interval: LoadFigures,
-    /// Figures of everything that was measured up to the time of writing.
+    /// Figures of everything measured up to the time of writing.
     pub so_far: LoadFigures,
-    /// Whether the figures so far may be used.
+    /// Validity of the figures so far.
     pub validity: Validity,
-    /// Why not, or why with care.
+    /// Reasons for a validity other than VALID.
     pub reasons: Vec<ValidityReason>,
 }
 
-/// How two arms compare so far, as if the run ended now.
+/// Comparison of two arms so far, as if the run ended now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// The metric.
+    /// Name of the metric.
     pub metric: String,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// What it is compared with.
+    /// Name of the arm that it is compared with.
     pub against: String,
-    /// The verdict.
+    /// Verdict in the words of reports.
     pub verdict: String,
-    /// Ratio arm / against; `None` where nothing is known.
+    /// Ratio of `arm` to `against`; `None` if it is not known.
     pub ratio: Option<f64>,
-    /// Its interval.
+    /// Confidence interval of the ratio; `None` if it is not known.
     pub interval: Option<(f64, f64)>,
-    /// Blocks behind it.
+    /// Number of blocks behind the verdict.
     pub blocks: u32,
 }

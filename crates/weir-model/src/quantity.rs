@@ -1,6 +1,6 @@
-//! Quantities as people write them: `10s`, `64KiB`, `5000`, `0,2-3`.
+//! Quantities in the notation that people write: `10s`, `64KiB`, `5000`, `0,2-3`.
 //!
-//! Only reading and writing of the notation lives here; what a quantity means is its user's.
+//! This module only reads and writes the notation; the users of a quantity define its meaning.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with a quantity that somebody typed.
+/// An error in a quantity as the user typed it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// The text is not a number followed by a known unit.
     #[error("`{text}` is not {expected}")]
     Malformed {
-        /// What was typed.
+        /// Text as typed.
         text: String,
-        /// What would have been understood, with an example.
+        /// Description of a valid text, with an example.
         expected: &'static str,
     },
-    /// The text is a quantity, but one that cannot be used.
+    /// The text is a quantity, but its value is not usable.
     #[error("`{text}` is out of range: {reason}")]
     OutOfRange {
-        /// What was typed.
+        /// Text as typed.
         text: String,
-        /// Why it cannot be used.
+        /// Reason why the value is not usable.
         reason: String,
     },
 }
 
-/// What numbers of one kind may be. Studies and options of `weir load` have the same limits: a number
-/// beyond them is a typing error, and arithmetic with it would overflow.
+/// Valid range for numbers of one kind. Studies and options of `weir load` have the same ranges: a number outside is a
+/// typing error, and arithmetic with it would overflow.
 #[derive(Debug)]
 pub struct Limits {
     what: &'static str,
@@ -40,29 +40,25 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Requests, or connections, per second.
+    /// Range of rates: requests, or connections, per second.
     pub const RATE: Limits = Limits {
         what: "a rate",
         expected: "a rate in requests per second such as 500, 2.5k or 30k",
         from: 1e-6,
         to: 1e9,
     };
-    /// How much faster than it was recorded a trace is repeated.
+    /// Range of factors by which the replay of a trace is faster than the recording.
     pub const TRACE_SPEED: Limits = Limits {
         what: "the speed of a trace",
         expected: "a speed of a trace such as 2 or 0.5",
         from: 1e-6,
         to: 1e6,
     };
-    /// How often a request is sent beside others.
-    pub const WEIGHT: Limits = Limits {
-        what: "a weight",
-        expected: "a weight such as 3 or 0.5",
-        from: 1e-6,
-        to: 1e9,
-    };
+    /// Range of weights: the frequency of a request relative to others.
+    pub const WEIGHT: Limits =
+        Limits { what: "a weight", expected: "a weight such as 3 or 0.5", from: 1e-6, to: 1e9 };
 
-    /// The largest number.
+    /// Largest valid number.
     pub const fn most(&self) -> f64 {
         self.to
     }
@@ -70,38 +66,33 @@ impl Limits {
     /// Reads a number without a unit.
     ///
     /// # Errors
-    /// The text is not a number, or not within the limits.
+    /// The text is not a number, or the number is out of range.
     pub fn read(&self, text: &str) -> Result<f64, QuantityError> {
         self.within(number(text, text, self.expected)?, text)
     }
 
     fn within(&self, value: f64, text: &str) -> Result<f64, QuantityError> {
         let (what, from, to) = (self.what, self.from, self.to);
-        match (from..=to).contains(&value) {
-            true => Ok(value),
-            false => Err(out_of_range(
-                text,
-                format!("{what} must be from {from} to {to}"),
-            )),
+        if (from..=to).contains(&value) {
+            Ok(value)
+        } else {
+            Err(out_of_range(text, format!("{what} must be from {from} to {to}")))
         }
     }
 }
 
 fn out_of_range(text: &str, reason: impl Into<String>) -> QuantityError {
-    QuantityError::OutOfRange {
-        text: text.to_owned(),
-        reason: reason.into(),
-    }
+    QuantityError::OutOfRange { text: text.to_owned(), reason: reason.into() }
 }
 
 const DURATION: &str = "a duration such as 250us, 100ms, 10s, 1m30s or 1h";
-/// What may stand behind a rate, longest first.
+/// Units that may follow a rate, longest first.
 const PER_SECOND: [&str; 5] = ["requests/s", "req/s", "/sec", "/s", "rps"];
 const BYTES: &str = "a size such as 600, 1KiB, 64k or 1MB";
 const COUNT: &str = "a whole number such as 50, 2k or 1M";
 const CPUS: &str = "a list of CPUs such as 0, 0-3 or 0,2-3";
 
-/// CPUs that a list can name: as many as a mask of sched_setaffinity(2) has in glibc.
+/// Number of CPUs that a list can name: as many as a mask of sched_setaffinity(2) has in glibc.
 const CPUS_MOST: usize = 1024;
 
 fn split_unit(text: &str) -> (&str, &str) {
@@ -110,10 +101,7 @@ fn split_unit(text: &str) -> (&str, &str) {
 }
 
 fn number(text: &str, whole: &str, expected: &'static str) -> Result<f64, QuantityError> {
-    let malformed = || QuantityError::Malformed {
-        text: whole.to_owned(),
-        expected,
-    };
+    let malformed = || QuantityError::Malformed { text: whole.to_owned(), expected };
     let value: f64 = text.parse().map_err(|_| malformed())?;
     if !value.is_finite() {
         return Err(malformed());
@@ -124,16 +112,13 @@ fn number(text: &str, whole: &str, expected: &'static str) -> Result<f64, Quanti
     Ok(value)
 }
 
-/// Reads a duration: a number with `ns`, `us`, `ms`, `s`, `m` or `h`, or several of them, the largest first:
-/// `1m30s`. A bare number is seconds, as it is for wrk and wrk2.
+/// Reads a duration: a number with `ns`, `us`, `ms`, `s`, `m` or `h`, or several of them, the largest first: `1m30s`. A
+/// number without a unit is in seconds, as in wrk and wrk2.
 ///
 /// # Errors
 /// The text is not a duration, is negative, or is longer than ten years.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    let malformed = || QuantityError::Malformed {
-        text: text.to_owned(),
-        expected: DURATION,
-    };
+    let malformed = || QuantityError::Malformed { text: text.to_owned(), expected: DURATION };
     let (mut rest, mut seconds, mut above) = (text.trim(), 0.0, f64::INFINITY);
     loop {
         let (digits, units) = split_unit(rest);
@@ -197,10 +182,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
         "MB" => 1e6,
         "GB" => 1e9,
         _ => {
-            return Err(QuantityError::Malformed {
-                text: text.to_owned(),
-                expected: BYTES,
-            });
+            return Err(QuantityError::Malformed { text: text.to_owned(), expected: BYTES });
         }
     };
     let bytes = (value * factor).round();
@@ -210,7 +192,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     Ok(bytes as u64)
 }
 
-/// Reads a rate in requests per second; `k` is 1000 and `M` a million, and `/s` may stand behind it.
+/// Reads a rate in requests per second; `k` is 1000 and `M` a million, and `/s` may follow.
 ///
 /// # Errors
 /// The text is not a rate, or not within [`Limits::RATE`].
@@ -218,11 +200,9 @@ pub fn parse_rate(text: &str) -> Result<f64, QuantityError> {
     Limits::RATE.within(parse_rate_or_none(text)?, text)
 }
 
-/// Reads a rate as [`parse_rate`] does, but one that may be zero: a pause.
+/// Reads a rate as [`parse_rate`] does, but also accepts zero, which is a pause.
 pub(crate) fn parse_rate_or_none(text: &str) -> Result<f64, QuantityError> {
-    let per_second = PER_SECOND
-        .iter()
-        .find_map(|unit| text.trim_end().strip_suffix(unit));
+    let per_second = PER_SECOND.iter().find_map(|unit| text.trim_end().strip_suffix(unit));
     let (digits, unit) = split_unit(per_second.unwrap_or(text));
     let expected = Limits::RATE.expected;
     let value = number(digits, text, expected)?;
@@ -231,16 +211,10 @@ pub(crate) fn parse_rate_or_none(text: &str) -> Result<f64, QuantityError> {
         "k" | "K" => value * 1e3,
         "M" => value * 1e6,
         _ => {
-            return Err(QuantityError::Malformed {
-                text: text.to_owned(),
-                expected,
-            });
+            return Err(QuantityError::Malformed { text: text.to_owned(), expected });
         }
     };
-    match rate == 0.0 {
-        true => Ok(rate),
-        false => Limits::RATE.within(rate, text),
-    }
+    if rate == 0.0 { Ok(rate) } else { Limits::RATE.within(rate, text) }
 }
 
 /// Reads how many; `k` is 1000 and `M` a million.
@@ -251,10 +225,7 @@ pub fn parse_count(text: &str) -> Result<u64, QuantityError> {
     if let Ok(count) = text.trim().parse() {
         return Ok(count);
     }
-    let malformed = || QuantityError::Malformed {
-        text: text.to_owned(),
-        expected: COUNT,
-    };
+    let malformed = || QuantityError::Malformed { text: text.to_owned(), expected: COUNT };
     let (digits, unit) = split_unit(text);
     let factor = match unit {
         "k" | "K" => 1e3,
@@ -277,25 +248,21 @@ pub fn parse_count(text: &str) -> Result<u64, QuantityError> {
 pub struct CpuSet(Vec<u32>);
 
 impl CpuSet {
-    /// A set from CPU numbers in any order; `None` when there are none.
+    /// Creates a set from CPU numbers in any order; `None` if there are none.
     pub fn new(mut cpus: Vec<u32>) -> Option<CpuSet> {
         cpus.sort_unstable();
         cpus.dedup();
         (!cpus.is_empty()).then_some(CpuSet(cpus))
     }
 
-    /// The CPU numbers, ascending.
+    /// CPU numbers in the set, ascending.
     pub fn cpus(&self) -> &[u32] {
         &self.0
     }
 
-    /// CPUs that are in both sets.
+    /// CPUs that are in both sets, ascending.
     pub fn shared_with(&self, other: &CpuSet) -> Vec<u32> {
-        self.0
-            .iter()
-            .copied()
-            .filter(|cpu| other.0.contains(cpu))
-            .collect()
+        self.0.iter().copied().filter(|cpu| other.0.contains(cpu)).collect()
     }
 }
 
@@ -303,10 +270,7 @@ impl FromStr for CpuSet {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<CpuSet, QuantityError> {
-        let malformed = || QuantityError::Malformed {
-            text: text.to_owned(),
-            expected: CPUS,
-        };
+        let malformed = || QuantityError::Malformed { text: text.to_owned(), expected: CPUS };
         // Not gathered one by one: a part that comes again and again takes no memory.
         let mut named = [false; CPUS_MOST];
         for part in text.trim().split(',') {
@@ -342,11 +306,7 @@ impl fmt::Display for CpuSet {
         let mut rest = &self.0[..];
         let mut comma = "";
         while let Some(&first) = rest.first() {
-            let run = rest
-                .iter()
-                .zip(first..)
-                .take_while(|(cpu, want)| *cpu == want)
-                .count();
+            let run = rest.iter().zip(first..).take_while(|(cpu, want)| *cpu == want).count();
             match run {
                 1 => write!(f, "{comma}{first}")?,
                 _ => write!(f, "{comma}{first}-{}", rest[run - 1])?,
@@ -415,15 +375,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_above_zero() {
-        for text in [
-            "2.5k",
-            "2500",
-            "2.5k/s",
-            "2500 req/s",
-            "2500rps",
-            "2500/sec",
-            "2.5k requests/s",
-        ] {
+        for text in
+            ["2.5k", "2500", "2.5k/s", "2500 req/s", "2500rps", "2500/sec", "2.5k requests/s"]
+        {
             assert_eq!(parse_rate(text), Ok(2500.0), "{text}");
         }
         for bad in ["0", "-5", "fast", "10q", "10/m", "/s", "10/s/s"] {
@@ -433,13 +387,9 @@ mod tests {
 
     #[test]
     fn counts_are_whole_and_may_be_of_thousands() {
-        for (text, count) in [
-            ("7", 7),
-            ("1k", 1000),
-            ("2.3k", 2300),
-            ("1M", 1_000_000),
-            ("5000M", 5_000_000_000),
-        ] {
+        for (text, count) in
+            [("7", 7), ("1k", 1000), ("2.3k", 2300), ("1M", 1_000_000), ("5000M", 5_000_000_000)]
+        {
             assert_eq!(parse_count(text), Ok(count));
         }
         for bad in ["1e2", "1_000", "1,000", "0.5", "1.0005k", "-1k", "", "k"] {
@@ -460,10 +410,8 @@ mod tests {
             (&Limits::TRACE_SPEED, "0", speed),
             (&Limits::WEIGHT, "1e308", weight),
         ] {
-            let read = match limits.what == Limits::RATE.what {
-                true => parse_rate(text),
-                false => limits.read(text),
-            };
+            let read =
+                if limits.what == Limits::RATE.what { parse_rate(text) } else { limits.read(text) };
             assert_eq!(read, Err(out_of_range(text, reason)), "{text}");
         }
         assert_eq!(parse_rate("1000M"), Ok(1e9));
@@ -472,10 +420,7 @@ mod tests {
     #[test]
     fn cpu_sets_read_and_write_the_kernels_notation() {
         for text in ["0", "0-3", "0,2-3", "1,3,5-7"] {
-            assert_eq!(
-                text.parse::<CpuSet>().map(|set| set.to_string()),
-                Ok(text.to_owned())
-            );
+            assert_eq!(text.parse::<CpuSet>().map(|set| set.to_string()), Ok(text.to_owned()));
         }
         let again = vec!["0-1023"; 1 << 16].join(",");
         assert_eq!(again.parse::<CpuSet>().unwrap().cpus().len(), 1024);

@@ -1,10 +1,9 @@
-//! What a run leaves behind. These types are file formats: fields are only ever added, with a
-//! default, and [`FORMAT`] moves when an old reader would be misled.
+//! Contents of a run folder. These types are file formats: fields are only ever added, with a default, and [`FORMAT`]
+//! changes if an old reader would be misled.
 //!
-//! A run folder holds `run.json` (a [`RunHeader`]), `study.yaml` (the text as it was),
-//! `records.jsonl` (a [`Record`] per line, appended the moment it is complete),
-//! `histograms.hlog` (HdrHistogram log, V2 encoding, one tagged line per histogram) and, under
-//! `arms/`, each proxy's configuration as weir wrote it and as the proxy understood it.
+//! A run folder holds `run.json` (a [`RunHeader`]), `study.yaml` (the original text), `records.jsonl` (a [`Record`] per
+//! line, appended as soon as it is complete), `histograms.hlog` (HdrHistogram log, V2 encoding, one tagged line per
+//! histogram) and, under `arms/`, each proxy's configuration as weir wrote it and as the proxy understood it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,13 +45,13 @@ pub use trial::{
     ValidityReason,
 };
 
-/// Version of the run folder's formats.
+/// Current format version of run folders.
 pub const FORMAT: &str = "weir-run/2";
 
-/// Versions that can be read. In the first, trials of pilots were not kept, and all trials were figures.
+/// Format versions that can be read. In the first, trials of pilots were not kept, and all trials counted for figures.
 pub const READABLE: [&str; 2] = ["weir-run/1", FORMAT];
 
-/// First thing written: what will be done, where, and by which weir.
+/// Header of a run, written first: the plan, the environment, and the version of weir.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunHeader {
@@ -60,61 +59,59 @@ pub struct RunHeader {
     pub format: String,
     /// Name of the run folder.
     pub run: String,
-    /// Exact version of weir, with the commit when it is known.
+    /// Exact version of weir, with the commit if it is known.
     pub weir_version: String,
-    /// When the run began, RFC 3339 in UTC.
+    /// Time when the run began, RFC 3339 in UTC.
     pub started_at: String,
-    /// The folder that weir was started in, from which relative names of files in the study start.
+    /// Folder that weir was started in, to which file names in the study are relative.
     #[serde(default)]
     pub folder: PathBuf,
     /// The study, checked and expanded.
     pub study: Study,
     /// CPUs that each role really had.
     pub cpus: CpuRoles,
-    /// What really connected them.
+    /// Network that really connected the roles.
     #[serde(default)]
     pub network: NetworkUsed,
-    /// What kept copies of users' configurations from servers and files that are not the run's own;
-    /// `None` where no arm ran one, and in runs from before it was kept.
+    /// Protection that kept copies of users' configurations from using servers and files outside the run; `None` if no
+    /// arm ran such a copy, and in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<Protection>,
-    /// The host of each role, where it was not the one that weir ran on.
+    /// Host of each role, if it was not the host that weir ran on.
     #[serde(default, skip_serializing_if = "PlacesUsed::is_nothing_said")]
     pub places: PlacesUsed,
-    /// The machine, which is the proxies' host.
+    /// Environment of the proxies' host.
     pub environment: Environment,
-    /// What the network between the roles and their hosts were like before the first trial; `None` in runs of before it
-    /// was looked at.
+    /// State of the network between the roles, and of their hosts, before the first trial; `None` in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
-    /// What could not be as the study asks (for example CPUs shared by two roles).
+    /// Deviations from the study (for example CPUs shared by two roles).
     pub remarks: Vec<Remark>,
-    /// Whether baseline and winner are measured one at a time when the plan is done.
+    /// True if baseline and winner are also measured one at a time after the plan.
     #[serde(default)]
     pub check_alone: bool,
-    /// The share of the study's time that was asked for (`weir run --time`), as it was typed; `None` without it, and
-    /// in runs of before it was kept. The study has the times that it led to.
+    /// Requested share of the study's time (`weir run --time`), as typed; `None` without the option, and in older runs.
+    /// The study contains the resulting times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// Files with parameters of the user's own, each with its name: the study cannot be understood
-    /// without them.
+    /// Name and content of each file with the user's own parameters, without which the study cannot be understood.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<(String, String)>,
 }
 
-/// What the reader of a run's figures must know.
+/// A remark that readers of a run's figures must know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!from))]
 #[serde(from = "RemarkText")]
 pub struct Remark {
-    /// The arm that it is about; `None`: the whole run.
+    /// Arm that the remark is about; `None` for the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
-    /// One sentence, which names the arm.
+    /// One sentence, which names the arm if there is one.
     pub text: String,
 }
 
-/// A remark as it may be written: before they were data, they were sentences alone.
+/// A remark as stored: older runs have only a sentence.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RemarkText {
@@ -136,20 +133,14 @@ impl From<RemarkText> for Remark {
 }
 
 impl Remark {
-    /// About the whole run.
+    /// Creates a remark about the whole run.
     pub fn of_run(text: impl Into<String>) -> Remark {
-        Remark {
-            arm: None,
-            text: text.into(),
-        }
+        Remark { arm: None, text: text.into() }
     }
 
-    /// About an arm, which the sentence names.
+    /// Creates a remark about an arm, which the sentence names.
     pub fn of_arm(arm: &str, text: impl Into<String>) -> Remark {
-        Remark {
-            arm: Some(arm.to_owned()),
-            text: text.into(),
-        }
+        Remark { arm: Some(arm.to_owned()), text: text.into() }
     }
 }
 
@@ -159,51 +150,48 @@ impl std::fmt::Display for Remark {
     }
 }
 
-/// The host of each role by the name that ssh(1) was given; `None`: the host that weir ran on.
+/// Host of each role by the name that was given to ssh(1); `None` is the host that weir ran on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlacesUsed {
-    /// Of the load engine; of several generators the first.
+    /// Host of the load generator; if there are several, of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
-    /// Hosts of further generators, to which each load is dealt as well.
+    /// Hosts of further generators among which each load is distributed as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_generators: Vec<String>,
-    /// Of the proxies.
+    /// Host of the proxies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
-    /// Of the origin server.
+    /// Host of the origin server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// Context and namespace of the cluster whose pods the generators were; `None`: they were not.
+    /// Context and namespace of the cluster if the generators were its pods; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The pods of the proxies, in words, where these were sampled; `None`: they were not.
+    /// Description of the proxies' pods if these were sampled; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_pods: Option<String>,
 }
 
 impl PlacesUsed {
-    /// Whether all is as it is without a word.
+    /// Returns true if all fields have their defaults, so that records leave them out.
     fn is_nothing_said(&self) -> bool {
         *self == PlacesUsed::default()
     }
 
-    /// Whether all roles were on the host that weir ran on.
+    /// Returns true if all roles were on the host that weir ran on.
     pub fn are_here(&self) -> bool {
-        let others = PlacesUsed {
-            proxy_pods: self.proxy_pods.clone(),
-            ..PlacesUsed::default()
-        };
+        let others = PlacesUsed { proxy_pods: self.proxy_pods.clone(), ..PlacesUsed::default() };
         *self == others
     }
 
-    /// How many generators there were.
+    /// Number of generators.
     pub fn generators(&self) -> usize {
         1 + self.more_generators.len()
     }
 
-    /// Whether one of them was on the host of a role.
+    /// Returns true if a generator was on the host of a role.
     pub fn has_generator(&self, role: &Option<String>) -> bool {
         let more = self.more_generators.iter();
         self.generator == *role || more.map(Some).any(|host| host == role.as_ref())
@@ -211,18 +199,17 @@ impl PlacesUsed {
 }
 
 impl RunHeader {
-    /// CPUs of all generators.
+    /// Total number of CPUs of all generators.
     pub fn generator_cpus(&self) -> usize {
         self.cpus.generator.cpus().len() * self.places.generators()
     }
 
-    /// How many CPUs the proxies had in common with weir's own roles, and generator and origin server with
-    /// one another. CPUs of different hosts are different ones, whatever their numbers.
+    /// Numbers of shared CPUs: those that the proxies had in common with weir's own roles, and those that generator and
+    /// origin server had in common. CPUs of different hosts are never shared, whatever their numbers.
     pub fn shared_cpus(&self) -> (usize, usize) {
         let (cpus, places) = (&self.cpus, &self.places);
-        let shared = |one: &CpuSet, other: &CpuSet, is_one_host: bool| match is_one_host {
-            true => one.shared_with(other).len(),
-            false => 0,
+        let shared = |one: &CpuSet, other: &CpuSet, is_one_host: bool| {
+            if is_one_host { one.shared_with(other).len() } else { 0 }
         };
         let with_generator = |cpus_there: &CpuSet, role: &Option<String>| {
             shared(cpus_there, &cpus.generator, places.has_generator(role))
@@ -233,7 +220,7 @@ impl RunHeader {
     }
 }
 
-/// What connected generator, proxies and origin server.
+/// Network that connected generator, proxies and origin server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -246,23 +233,23 @@ pub enum NetworkUsed {
         /// MTU of the links, bytes.
         mtu: u32,
     },
-    /// They were on several hosts, and used those hosts' own network.
+    /// The roles were on several hosts, and used those hosts' own network.
     Hosts,
 }
 
-/// What keeps copies of users' configurations from servers and files that are not the run's own.
+/// Protection that keeps copies of users' configurations from using servers and files outside the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
-    /// Every address, socket and written file in a copy was checked to be the run's own.
+    /// Every address, socket and written file in a copy was checked to belong to the run.
     Checked,
-    /// The same, and the copies ran in network namespaces without a route to any other host.
+    /// Checked likewise, and the copies ran in network namespaces without a route to any other host.
     CheckedWithoutRoute,
 }
 
 impl Protection {
-    /// The protection of copies that are connected so.
+    /// Returns the protection of copies on this network.
     pub fn of(network: NetworkUsed) -> Protection {
         match network {
             NetworkUsed::Namespaces { .. } => Protection::CheckedWithoutRoute,
@@ -278,27 +265,27 @@ impl Protection {
 pub enum Record {
     /// A session began: the first, or one that resumed the run.
     Session(SessionRecord),
-    /// What a proxy is really running with.
+    /// Settings that a proxy is really running with.
     Proxy(ProxyRecord),
     /// The pilot's choice of the slice for one load.
     Pilot(PilotRecord),
     /// The measured run of one cell in one block.
     Trial(Box<TrialRecord>),
-    /// A continuous trial over all arms ended: what belongs to none of its blocks.
+    /// End of a continuous trial over all arms, with the data that belong to none of its blocks.
     Part(Box<PartRecord>),
-    /// Counters of the proxies while a load lasted.
+    /// Counters of a proxy over a load.
     Counters(CountersRecord),
-    /// An arm that the study does not have was added while the run went on.
+    /// An arm that is not in the study was added during the run.
     Arm(Box<ArmRecord>),
-    /// Somebody decided something by what had been measured.
+    /// A decision was made from the measurements so far.
     Decision(DecisionRecord),
-    /// What a search for how much an arm carries knows after a step of it.
+    /// State of a capacity search after one step.
     Bracket(BracketRecord),
-    /// What came of a search for how much an arm carries.
+    /// Result of a capacity search.
     Capacity(CapacityRecord),
-    /// A parameter that is held to limit an arm was turned.
+    /// Result of changing a parameter that is assumed to limit an arm.
     Confirmation(ConfirmationRecord),
-    /// A load was looked at to see what is decided.
+    /// An interim look at a load, at which comparisons may be decided.
     Look(Box<LookRecord>),
     /// All trials of one load are complete.
     LoadEnd(LoadEndRecord),
@@ -306,172 +293,170 @@ pub enum Record {
     End(EndRecord),
 }
 
-/// An arm that was added while the run went on; it stands behind those of the study, in the order of these
-/// records.
+/// An arm that was added during the run. Such arms come after those of the study, in the order of these records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmRecord {
-    /// The session that added it.
+    /// Session that added the arm.
     pub session: u32,
-    /// What it is.
+    /// Description of the arm.
     pub arm: Arm,
 }
 
-/// What was decided by what had been measured.
+/// A decision made from the measurements so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecisionRecord {
-    /// The session.
+    /// Number of the session.
     pub session: u32,
-    /// The load that it is about; empty: the whole run.
+    /// Load that the decision is about; empty for the whole run.
     pub load: String,
-    /// The phase that it ended.
+    /// Phase that the decision ended.
     pub phase: Phase,
-    /// What was decided: `stop`, `take 800/s`.
+    /// The decision: `stop`, `take 800/s`.
     pub decision: String,
-    /// Why, with figures.
+    /// Reason for the decision, with figures.
     pub because: String,
 }
 
-/// A weir process began to work on the run.
+/// Start of a session: a weir process begins to work on the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionRecord {
-    /// 0 for the first, one more for each resume.
+    /// Number of the session: 0 for the first, one more for each resume.
     pub session: u32,
-    /// RFC 3339 in UTC.
+    /// Time of the start, RFC 3339 in UTC.
     pub at: String,
 }
 
-/// What an instance of an arm's proxy is really running with; one for each instance.
+/// Settings that an instance of an arm's proxy is really running with; one record for each instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProxyRecord {
-    /// The session that started it.
+    /// Session that started the proxy.
     pub session: u32,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// Address it listens on.
+    /// Address that the proxy listens on.
     pub address: String,
-    /// Program and version as it names itself, `nginx/1.22.1`; empty in records from before there
-    /// were several, and of a proxy that weir did not start.
+    /// Program and version as the proxy reports them, `nginx/1.22.1`; empty in records from before there were several
+    /// programs, and for a proxy that weir did not start.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
-    /// Settings as read back from the proxy itself, for every parameter that can be read back.
+    /// Settings read back from the proxy itself, for every parameter that can be read back.
     pub effective: BTreeMap<String, String>,
-    /// Limits of its process that matter: soft `nofile` as in /proc/PID/limits.
+    /// Soft `nofile` limit of the process, as in /proc/PID/limits.
     pub nofile: u64,
-    /// Process number of this instance's master; 0 in records from before it was kept.
+    /// Process number of this instance's master; 0 in older records.
     #[serde(default)]
     pub pid: u32,
-    /// Levels that were asked for and change nothing as things stand, found by reading back.
+    /// Requested levels that have no effect, as reading back has shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inert: Vec<Inert>,
-    /// What the loads ask of the configuration that it is a copy of; empty where weir wrote it, and in
-    /// records from before it was kept.
+    /// Parts of the original configuration that the loads use; empty if weir wrote the configuration, and in older
+    /// records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedRecord>,
-    /// What the objects of a cluster said that arms' settings go into, before weir changed them; in the first record of an
-    /// arm in each session, and not in records from before it was kept.
+    /// Original state, before weir changed it, of the cluster objects that the arm's settings go into; only in the
+    /// first record of an arm in each session, and absent in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectRecord>,
 }
 
-/// A level that an arm asks for and that changes nothing against the arm it is compared with: what
-/// the kernel or the proxy really does is the same as there.
+/// A requested level that makes no difference to the arm it is compared with: the kernel or the proxy really does the
+/// same in both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inert {
-    /// The parameter.
+    /// ID of the parameter.
     pub id: String,
-    /// The level that was asked for.
+    /// Requested level.
     pub requested: String,
-    /// What is really in force, with its name: `listen backlog 511`.
+    /// Level that is really in force, with its name: `listen backlog 511`.
     pub effective: String,
-    /// What caps it, as a clause: `the listener's own backlog is 511`.
+    /// Cause of the limitation, as a clause: `the listener's own backlog is 511`.
     pub why: String,
 }
 
-/// What the proxy of an arm counted of itself in one continuous trial: the difference of its own
-/// counters, by the names that it gives them. Absent for a proxy that tells nothing.
+/// Counts that an arm's proxy reported for one continuous trial: the differences of its own counters, by the proxy's
+/// names for them. Absent if a proxy reports none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountersRecord {
-    /// The session.
+    /// Number of the session.
     pub session: u32,
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// What the trial was for.
+    /// Purpose of the trial.
     #[serde(default, skip_serializing_if = "Phase::is_usual")]
     pub phase: Phase,
     /// Number of the trial's first block.
     pub first_block: u32,
-    /// What it counted, its unmeasured slices included.
+    /// Differences of the counters, unmeasured slices included.
     pub counted: BTreeMap<String, u64>,
 }
 
-/// What the pilot saw and chose.
+/// Measurements and choice of a pilot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PilotRecord {
-    /// The load it was for.
+    /// Load that the pilot was for.
     pub load: String,
-    /// The slice that was chosen, in nanoseconds.
+    /// Chosen slice, in nanoseconds.
     pub slice_ns: u64,
-    /// The one that the residues ask for, where the load has no time for so long ones.
+    /// Slice that the residues call for, in nanoseconds, if the load has no time for slices that long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted_ns: Option<u64>,
-    /// Rate of the open loop, in requests per second, when the study gave it as a share.
+    /// Rate of the open loop in requests per second, if the study gave it as a share.
     pub rate: Option<f64>,
-    /// How long what an arm has in flight stays behind when the load moves on, of every arm; empty where
-    /// the study gives the slice, and in runs of before it was kept.
+    /// Residue of every arm; empty if the study gives the slice, and in older runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residues: Vec<Residue>,
 }
 
-/// How long what an arm has in flight stays behind.
+/// Time for which an arm's requests in flight remain after the load moves on to another arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Residue {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// Nanoseconds.
+    /// The time in nanoseconds.
     pub ns: u64,
 }
 
-/// All trials of one load are complete.
+/// End of a load: all its trials are complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadEndRecord {
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// Blocks measured over all sessions.
+    /// Number of blocks measured in all sessions.
     pub blocks: u32,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndRecord {
-    /// RFC 3339 in UTC.
+    /// Time of the end, RFC 3339 in UTC.
     pub at: String,
-    /// `complete`, `interrupted` or `failed`.
+    /// Outcome of the run: `complete`, `interrupted` or `failed`.
     pub outcome: Outcome,
-    /// The error, when it failed.
+    /// The error, if the run failed; otherwise empty.
     pub error: String,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Everything that was planned was measured.
+    /// Everything planned was measured.
     Complete,
-    /// The user stopped it; what was measured is kept.
+    /// The user stopped the run; the measurements are kept.
     Interrupted,
-    /// An error stopped it; what was measured is kept.
+    /// An error stopped the run; the measurements are kept.
     Failed,
 }

@@ -1,38 +1,33 @@
-//! Which requests are sent and what is expected of their responses, in the user's words.
+//! Requests of a load and expectations on their responses, in the user's notation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::load::RequestSpec;
 
-/// One of several requests that a load is mixed from. Target, field values and content may hold
-/// slots such as `{{sequence}}`, which are filled in for every request.
+/// One of the requests that a load is mixed from. Target, field values and content may contain slots such as
+/// `{{sequence}}`, which are filled in for every request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WeightedRequest {
-    /// What reports call it; `None`: method and target.
+    /// Name of the request in reports; `None`: method and target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How often it is sent, in proportion to the weights of the others; above zero.
+    /// Frequency of the request relative to the weights of the others; above zero.
     pub weight: f64,
     /// The request.
     pub request: RequestSpec,
-    /// What its response must be like; `None`: any response will do.
+    /// Expectations on the response; `None`: any response is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<ExpectSpec>,
 }
 
 impl WeightedRequest {
-    /// A request that stands alone.
+    /// Creates an entry for the only request of a load: weight 1, no name and no expectations.
     pub fn single(request: RequestSpec) -> WeightedRequest {
-        WeightedRequest {
-            name: None,
-            weight: 1.0,
-            request,
-            expect: None,
-        }
+        WeightedRequest { name: None, weight: 1.0, request, expect: None }
     }
 
-    /// What reports call it.
+    /// Name of the request in reports.
     pub fn title(&self) -> String {
         match &self.name {
             Some(name) => name.clone(),
@@ -41,20 +36,20 @@ impl WeightedRequest {
     }
 }
 
-/// What a response must be like. What is not said is not looked at.
+/// Expectations on a response. Properties without an expectation are not checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExpectSpec {
-    /// Status codes, any of them; none: all.
+    /// Accepted status codes; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status: Vec<StatusSpec>,
-    /// Fields of the head, all of them. Of a field that comes several times, one is enough.
+    /// Required fields of the head. If a field occurs several times, one match is enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, FieldSpec)>,
-    /// Bytes of content, without the chunked coding.
+    /// Required number of bytes of content, without the chunked coding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// SHA-256 of the content (FIPS 180-4), in 64 hexadecimal digits.
+    /// Required SHA-256 of the content (FIPS 180-4), in 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
@@ -71,7 +66,7 @@ pub enum StatusSpec {
 }
 
 impl ExpectSpec {
-    /// Whether a status code is one of those that are right; `None`: nothing is said about it.
+    /// Returns true if a status code is accepted; `None` if there is no expectation on status codes.
     pub fn allows(&self, status: u16) -> Option<bool> {
         let allows = |allowed: &StatusSpec| match allowed {
             StatusSpec::Code(code) => *code == status,
@@ -80,18 +75,21 @@ impl ExpectSpec {
         (!self.status.is_empty()).then(|| self.status.iter().any(allows))
     }
 
-    /// The status codes that are right, in words: `200, 3xx`.
+    /// Accepted status codes as text: `200, 3xx`.
     pub fn status_words(&self) -> String {
-        let word = |status: &StatusSpec| match status {
-            StatusSpec::Code(code) => code.to_string(),
-            StatusSpec::Class(class) => format!("{class}xx"),
-        };
-        self.status.iter().map(word).collect::<Vec<_>>().join(", ")
+        self.status
+            .iter()
+            .map(|status| match status {
+                StatusSpec::Code(code) => code.to_string(),
+                StatusSpec::Class(class) => format!("{class}xx"),
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
 impl StatusSpec {
-    /// Reads `200` or `2xx`; `None` when the text is neither, or not from 100 to 599 (RFC 9110 §15).
+    /// Reads `200` or `2xx`; `None` if the text is neither, or not from 100 to 599 (RFC 9110 §15).
     pub fn parse(text: &str) -> Option<StatusSpec> {
         let digit = *text.as_bytes().first()?;
         if text.len() != 3 || !(b'1'..=b'5').contains(&digit) {
@@ -105,31 +103,30 @@ impl StatusSpec {
     }
 }
 
-/// What a field of a response must be like.
+/// Expectation on a field of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FieldSpec {
-    /// There, whatever it says.
+    /// The field must be present with any value.
     Present,
-    /// This value, byte for byte, white space around it apart.
+    /// The field must have this value, byte for byte, apart from surrounding white space.
     Value(String),
 }
 
-/// A SHA-256 (FIPS 180-4) in 64 hexadecimal digits, in lower case; `None` when the text is none.
+/// Reads a SHA-256 (FIPS 180-4) in 64 hexadecimal digits and returns it in lower case; `None` if the text is not one.
 pub fn parse_sha256(text: &str) -> Option<String> {
     let is_whole = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_whole.then(|| text.to_ascii_lowercase())
 }
 
-/// Whether a text can be the name of a header or a method: a token (RFC 9110 §5.6.2).
+/// Returns true if a text is valid as the name of a header or a method: a token (RFC 9110 §5.6.2).
 pub fn is_token(text: &str) -> bool {
-    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    !text.is_empty() && text.bytes().all(token)
+    !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// Text in which every `{{` is written `{{{{`, so that it stands for itself and begins no slot: for
-/// content that is to be sent as it is.
+/// Writes every `{{` as `{{{{`, so that no slot begins there: for content that is sent unchanged.
 pub fn escape(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -156,9 +153,9 @@ mod tests {
     fn status_codes_and_classes() {
         assert_eq!(StatusSpec::parse("204"), Some(StatusSpec::Code(204)));
         assert_eq!(StatusSpec::parse("5XX"), Some(StatusSpec::Class(5)));
-        for no in [
-            "", "20", "2000", "0xx", "2x", "+20", "2xé", "éa", "099", "2x0", "999", "7xx", "600",
-        ] {
+        for no in
+            ["", "20", "2000", "0xx", "2x", "+20", "2xé", "éa", "099", "2x0", "999", "7xx", "600"]
+        {
             assert_eq!(StatusSpec::parse(no), None, "{no}");
         }
     }

@@ -1,15 +1,13 @@
-//! Room for the connections of a load: descriptors, threads, ports and own addresses, computed here
-//! for studies, for the lab and for `weir load`.
+//! Resources that the connections of a load need: descriptors, threads, ports and local addresses, computed here for
+//! studies, for the lab and for `weir load`.
 
 use crate::flow::{LoadSpec, SourceSpec};
 use crate::load::Lifetime;
 
-/// Descriptors that a process of weir's needs beside its connections: logs, listeners, counters, pipes,
-/// the run folder.
+/// Descriptors that a weir process needs beside its connections: logs, listeners, counters, pipes, the run folder.
 pub const OTHERS: u64 = 64;
 
-/// Threads of the generator at most, unless there are more CPUs for it, however many connections there
-/// are.
+/// Maximum number of generator threads for any number of connections, unless the generator has more CPUs than that.
 pub const MOST_THREADS: u64 = 64;
 
 /// Threads of a generator with so many CPUs at most, whoever asks for them: each takes some MiB, and more of them only
@@ -18,33 +16,33 @@ pub fn most_threads(cpus: usize) -> usize {
     (MOST_THREADS as usize).max(4 * cpus)
 }
 
-/// Own addresses for the connections to one arm at most: all of a network of 256 but its own, the
-/// broadcast's and the arm's.
+/// Maximum number of local addresses for the connections to one arm: all addresses of a network of 256, except the
+/// network's own, the broadcast address and the arm's.
 pub const MOST_SOURCES: u64 = 253;
 
-/// Own addresses at least for connections that are renewed: ports of closed ones rest for a while
-/// (TIME_WAIT, RFC 9293 §3.6.1), and the kernel looks for free ones the longer the fewer there are.
+/// Minimum number of local addresses for connections that are renewed. Ports of closed connections are blocked for a
+/// while (TIME_WAIT, RFC 9293 §3.6.1), and the fewer ports are free, the longer the kernel searches.
 const SOURCES_OF_RENEWED: u64 = 4;
 
-/// Descriptors that a load takes in the generator's process.
+/// Descriptors that a load needs in the generator's process.
 ///
-/// Where each thread of the generator has a table of its own, the limit is one for each; such a table
-/// begins as a copy of the process's, so what else the process has open counts in all of them.
+/// If each of the generator's threads has a descriptor table of its own, the limit applies to each table. Such a table
+/// begins as a copy of the process's, so the other descriptors of the process count in all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptors {
-    /// In the process's own table: an origin server's connections, logs, listeners.
+    /// Descriptors in the process's own table: an origin server's connections, logs, listeners.
     pub of_process: u64,
-    /// The generator's connections.
+    /// Descriptors of the generator's connections.
     pub of_generator: u64,
-    /// Threads at most.
+    /// Maximum number of threads.
     pub most_threads: u64,
-    /// Whether each can have a table of its own.
+    /// True if each thread can have a descriptor table of its own.
     pub own_tables: bool,
 }
 
 impl Descriptors {
-    /// What a load takes that goes to so many arms. `at_origin` says whether the origin server is in the
-    /// same process. What is held asks nothing, so the origin server never hears of it.
+    /// Computes the needs of a load to `arms` arms. `at_origin` is true if the origin server is in the same process.
+    /// Held connections send nothing, so they need no descriptors in the origin server.
     pub fn of_load(load: &LoadSpec, arms: u64, at_origin: bool, own_tables: bool) -> Descriptors {
         let asking = load.asking();
         let origin = if at_origin { asking * arms } else { 0 };
@@ -57,7 +55,7 @@ impl Descriptors {
         }
     }
 
-    /// What falls to each of so many generators.
+    /// Returns the needs of each of `generators` generators.
     pub fn dealt(self, generators: u64) -> Descriptors {
         let generators = generators.max(1);
         Descriptors {
@@ -67,26 +65,27 @@ impl Descriptors {
         }
     }
 
-    /// With everything in one table.
+    /// Number of descriptors if all are in one table.
     pub fn at_most(self) -> u64 {
         self.of_process + self.of_generator
     }
 
-    /// In the table of each of so many threads.
+    /// Number of descriptors in the table of each of `threads` threads.
     pub fn for_each_of(self, threads: u64) -> u64 {
-        match self.own_tables {
-            true => self.of_process + self.of_generator.div_ceil(threads.max(1)),
-            false => self.at_most(),
+        if self.own_tables {
+            self.of_process + self.of_generator.div_ceil(threads.max(1))
+        } else {
+            self.at_most()
         }
     }
 
-    /// One thread for each CPU, or as many as it takes with `limit` descriptors for each.
+    /// Returns the number of threads: one for each CPU, or as many as are needed with `limit` descriptors for each.
     pub fn threads(self, limit: u64, cpus: u64) -> u64 {
         let needed = self.needed_threads(limit).min(MOST_THREADS);
         needed.max(cpus).min(self.most_threads).max(1)
     }
 
-    /// Threads that it takes for every connection to have a descriptor; 1 where that would not help.
+    /// Number of threads that are needed for every connection to have a descriptor; 1 if more threads would not help.
     pub fn needed_threads(self, limit: u64) -> u64 {
         match limit.saturating_sub(self.of_process) {
             room if room > 0 && self.own_tables => self.of_generator.div_ceil(room),
@@ -95,31 +94,29 @@ impl Descriptors {
     }
 }
 
-/// Connections of the smallest flow that asks.
+/// Number of connections of the smallest flow that sends requests.
 fn fewest(load: &LoadSpec) -> u64 {
-    let asking = load.flows().filter(|flow| !flow.is_held());
-    let fewest = asking.map(|flow| u64::from(flow.connections)).min();
+    let fewest =
+        load.flows().filter(|flow| !flow.is_held()).map(|flow| u64::from(flow.connections)).min();
     fewest.unwrap_or(u64::MAX)
 }
 
-/// Descriptors that the origin server needs under the largest of `loads`, those of the generator
-/// included that may be in the same process.
+/// Number of descriptors that the origin server needs under the largest of `loads`, including those of a generator in
+/// the same process.
 pub fn at_origin(loads: &[LoadSpec], arms: u64) -> u64 {
     let most = loads.iter().map(LoadSpec::asking).max().unwrap_or(0);
     most * 2 * arms + arms * 4 + OTHERS
 }
 
-/// Own addresses for the connections of a load to one arm: as many that half of the ports of each are
-/// enough, since others use ports too, and the last free ones are found slowly.
+/// Number of local addresses for the connections of a load to one arm. Half of the ports of each address must suffice,
+/// since other programs use ports too, and the kernel is slow to find the last free ones.
 pub fn sources(load: &LoadSpec, local_ports: u64) -> u8 {
     let enough = (load.asking() + load.held()).div_ceil((local_ports / 2).max(1));
-    let least = load
-        .flows()
-        .map(|flow| match (&flow.sources, flow.lifetime) {
-            (SourceSpec::Count(count), _) => u64::from(*count),
-            (_, Lifetime::Kept) => 1,
-            _ => SOURCES_OF_RENEWED,
-        });
+    let least = load.flows().map(|flow| match (&flow.sources, flow.lifetime) {
+        (SourceSpec::Count(count), _) => u64::from(*count),
+        (_, Lifetime::Kept) => 1,
+        _ => SOURCES_OF_RENEWED,
+    });
     enough.max(least.max().unwrap_or(1)).min(MOST_SOURCES) as u8
 }
 
@@ -139,19 +136,13 @@ mod tests {
             own_tables: true,
         };
         assert_eq!(wanted.threads(u64::MAX, 2), 2);
-        let in_one = Descriptors {
-            own_tables: false,
-            ..wanted
-        };
+        let in_one = Descriptors { own_tables: false, ..wanted };
         assert_eq!(in_one.threads(20_000, 2), 2);
         assert_eq!(wanted.threads(20_000, 2), 6);
         assert!(wanted.for_each_of(6) <= 20_000);
         assert!(wanted.for_each_of(5) > 20_000);
         assert_eq!(wanted.threads(20_000, 8), 8, "no fewer than CPUs");
-        let few = Descriptors {
-            most_threads: 3,
-            ..wanted
-        };
+        let few = Descriptors { most_threads: 3, ..wanted };
         assert_eq!(few.threads(20_000, 8), 3, "each must have one that asks");
         let dealt = wanted.dealt(4);
         assert_eq!((dealt.of_generator, dealt.most_threads), (25_013, 12));
@@ -162,11 +153,7 @@ mod tests {
     #[test]
     fn there_are_source_addresses_for_all_connections() {
         let count = |held, lifetime, ports, sources| {
-            let main = FlowSpec {
-                lifetime,
-                sources,
-                ..FlowSpec::new(50, ArrivalsSpec::Closed)
-            };
+            let main = FlowSpec { lifetime, sources, ..FlowSpec::new(50, ArrivalsSpec::Closed) };
             let mut load = LoadSpec::new("l", main, Duration::from_secs(1));
             load.beside.push(FlowSpec::held(held));
             super::sources(&load, ports)

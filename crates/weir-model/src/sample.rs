@@ -1,52 +1,52 @@
-//! Samples: what the kernel and the proxies count, read every second while a trial goes on.
+//! Samples: counters of the kernel and the proxies, read every second during a trial.
 //!
-//! What is read is data, `limits/counters.yaml`: tables, and the columns of each. A row is of one table and one
-//! moment; all values are whole numbers, and one that could not be read is absent, never zero.
+//! The tables and their columns are defined as data in `limits/counters.yaml`. A row belongs to one table and one
+//! moment. All values are whole numbers; a value that could not be read is absent, never zero.
 
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-/// A row of a table, at one moment.
+/// One row of a table at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampleRow {
     /// Name of the table.
     pub table: String,
-    /// When, by CLOCK_MONOTONIC of the host that was read, nanoseconds.
+    /// Time by CLOCK_MONOTONIC of the sampled host, nanoseconds.
     pub at_ns: u64,
-    /// The arm that it is of; empty: the host's, or that of no single arm.
+    /// Name of the arm; empty if the row is about the host, or not about a single arm.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arm: String,
-    /// Of the table's keys, in its order.
+    /// Values of the table's key columns, in the table's order.
     pub keys: Vec<String>,
-    /// Of its other columns, in its order; `None`: it could not be read.
+    /// Values of the table's other columns, in the table's order; `None` if a value could not be read.
     pub values: Vec<Option<u64>>,
 }
 
-/// A column that could not be read, and why.
+/// A column that could not be read, and the reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MissingCounter {
     /// Name of the table.
     pub table: String,
-    /// Name of the column; of the table `proxy` that of the counter. Empty: the whole table.
+    /// Name of the column; in the table `proxy`, name of the counter. Empty for the whole table.
     pub column: String,
-    /// Of the role; empty: the host's.
+    /// Role whose column is missing; empty for the host.
     pub role: String,
-    /// The reason, for people.
+    /// Reason in a form for people.
     pub why: String,
 }
 
-/// What a column is for.
+/// Kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnKind {
-    /// Tells rows of the same moment apart.
+    /// Key that distinguishes rows of the same moment.
     Key,
-    /// Only grows: differences are what is of use.
+    /// Counter that only grows; differences of its values are of interest.
     Counter,
-    /// A value of the moment.
+    /// Gauge: a momentary value.
     Gauge,
 }
 
@@ -54,14 +54,14 @@ pub enum ColumnKind {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
-    /// Its name, which ends in its unit unless it counts things.
+    /// Name of the column; it ends in the unit unless the column is a count.
     pub name: String,
-    /// Its unit; empty: it counts things.
+    /// Unit of the values; empty for a count.
     #[serde(default)]
     pub unit: String,
-    /// What it is for.
+    /// Kind of the column.
     pub kind: ColumnKind,
-    /// What it says, with its source.
+    /// Meaning of the values, with their source.
     pub means: String,
 }
 
@@ -69,68 +69,69 @@ pub struct Column {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// What a row of it is.
+    /// Meaning of a row.
     pub means: String,
-    /// Keys first.
+    /// Columns, keys first.
     pub columns: Vec<Column>,
-    /// Rows may lack columns because what they are about does not have them, and not because they could not be read.
+    /// True if rows may lack columns that do not apply to their subject. The absence then does not mean that they could
+    /// not be read.
     #[serde(default)]
     pub partial: bool,
 }
 
 impl Table {
-    /// Names of its keys.
+    /// Names of the key columns.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.named(true)
     }
 
-    /// Names of what is read.
+    /// Names of the columns that are not keys.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.named(false)
     }
 
     fn named(&self, keys: bool) -> impl Iterator<Item = &str> {
-        let columns = self.columns.iter();
-        columns
+        self.columns
+            .iter()
             .filter(move |column| (column.kind == ColumnKind::Key) == keys)
             .map(|column| &*column.name)
     }
 }
 
-/// A counter of a proxy's own: a row of the table `proxy`.
+/// A proxy's own counter, which gives rows of the table `proxy`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyCounter {
-    /// Whose; `any`: of every proxy.
+    /// Name of the proxy; `any` for every proxy.
     pub proxy: String,
-    /// Its name, the proxy's own.
+    /// The proxy's name for the counter.
     pub name: String,
-    /// What lines of the error log have that are counted, where it is those.
+    /// Text in the lines of the error log that are counted; `None` if the counter does not count log lines.
     #[serde(default)]
     pub line: Option<String>,
-    /// Whether such lines are below the level `error`, so that a log may leave them out.
+    /// True if such lines are below the level `error`, so that a log may leave them out.
     #[serde(default)]
     pub is_warning: bool,
-    /// Whether it only grows.
+    /// Kind of the counter: [`ColumnKind::Counter`] if it only grows, or [`ColumnKind::Gauge`].
     pub kind: ColumnKind,
-    /// What it says, with its source.
+    /// Meaning of the counter, with its source.
     pub means: String,
 }
 
-/// All that is sampled.
+/// Definitions of everything that is sampled.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counters {
-    /// The tables.
+    /// Tables of samples.
     pub tables: Vec<Table>,
-    /// What the table `proxy` has rows of.
+    /// Counters that the table `proxy` has rows for.
     pub proxy_counters: Vec<ProxyCounter>,
 }
 
 impl Counters {
-    /// Those of `limits/counters.yaml`.
+    /// Returns the definitions in `limits/counters.yaml`.
     pub fn builtin() -> &'static Counters {
         static BUILTIN: OnceLock<Counters> = OnceLock::new();
         BUILTIN.get_or_init(|| {
@@ -139,7 +140,7 @@ impl Counters {
         })
     }
 
-    /// A table by its name.
+    /// Returns the table with this name.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
     }
@@ -152,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Units, and how names end that have them.
+    /// Units, and the suffix of names with each unit.
     const UNITS: [(&str, &str); 8] = [
         ("ns", "_ns"),
         ("us", "_us"),
@@ -164,7 +165,7 @@ mod tests {
         ("hundredths", "_hundredths"),
     ];
 
-    /// The tables of docs/samples.md.
+    /// Renders the tables of docs/samples.md.
     fn page() -> String {
         let mut page = String::new();
         let kind = |kind| match kind {
@@ -175,11 +176,8 @@ mod tests {
         let counters = Counters::builtin();
         for table in &counters.tables {
             let (name, means) = (&table.name, &table.means);
-            write!(
-                page,
-                "\n## {name}\n\n{means}.\n\n| column | kind | what |\n|---|---|---|\n"
-            )
-            .unwrap();
+            write!(page, "\n## {name}\n\n{means}.\n\n| column | kind | what |\n|---|---|---|\n")
+                .unwrap();
             for column in &table.columns {
                 let kind = kind(column.kind);
                 writeln!(page, "| `{}` | {kind} | {} |", column.name, column.means).unwrap();
@@ -194,7 +192,7 @@ mod tests {
         page
     }
 
-    /// `WEIR_WRITE_DOCS=1` writes the tables anew.
+    /// Compares docs/samples.md with the data; `WEIR_WRITE_DOCS=1` writes its tables instead.
     #[test]
     fn the_page_says_what_the_data_say() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/samples.md");
@@ -203,10 +201,7 @@ mod tests {
         if std::env::var_os("WEIR_WRITE_DOCS").is_some() {
             return std::fs::write(path, before.to_owned() + &page()).unwrap();
         }
-        assert!(
-            tables == page(),
-            "docs/samples.md: WEIR_WRITE_DOCS=1 cargo test -p weir-model"
-        );
+        assert!(tables == page(), "docs/samples.md: WEIR_WRITE_DOCS=1 cargo test -p weir-model");
     }
 
     #[test]
@@ -233,11 +228,7 @@ mod tests {
         }
         let mut names = BTreeSet::new();
         for counter in &counters.proxy_counters {
-            assert!(
-                names.insert((&counter.proxy, &counter.name)),
-                "{} twice",
-                counter.name
-            );
+            assert!(names.insert((&counter.proxy, &counter.name)), "{} twice", counter.name);
             assert_ne!(counter.kind, ColumnKind::Key, "{}", counter.name);
         }
     }

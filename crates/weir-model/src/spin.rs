@@ -1,4 +1,4 @@
-//! How long before a request is due the generator's thread is awake.
+//! Time for which a generator's thread stays awake before a request is due.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,31 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{QuantityError, format_duration, parse_duration};
 
-/// How long before a request is due the generator's thread is awake: a thread that sleeps until then
-/// is woken some tens of microseconds late.
+/// Time for which a generator's thread stays awake before a request is due. A thread that sleeps until then wakes up
+/// some tens of microseconds late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Spin {
-    /// As long as this machine's wake-ups turn out to be late, within a budget of CPU time.
+    /// Automatic: the lateness of this machine's wake-ups as measured, within a budget of CPU time.
     Auto,
-    /// Always so long, whatever it costs. Records of before [`Spin::Auto`] have this duration alone.
+    /// Fixed time, whatever the cost in CPU time. Records from before [`Spin::Auto`] contain only this duration.
     #[serde(untagged)]
     For(Duration),
 }
 
 impl Spin {
-    /// Never awake before a request is due.
+    /// Sleep until a request is due.
     pub const OFF: Spin = Spin::For(Duration::ZERO);
 
-    /// Whether the thread sleeps until a request is due.
+    /// Returns true if the thread sleeps until a request is due.
     pub fn is_off(&self) -> bool {
         *self == Spin::OFF
     }
 }
 
 impl Default for Spin {
-    /// What a record that does not say it had.
+    /// Returns [`Spin::OFF`], the value for records without this setting.
     fn default() -> Spin {
         Spin::OFF
     }
@@ -45,15 +45,12 @@ impl FromStr for Spin {
         if text == "auto" {
             return Ok(Spin::Auto);
         }
-        parse_duration(text)
-            .map(Spin::For)
-            .map_err(|error| match error {
-                QuantityError::Malformed { text, .. } => QuantityError::Malformed {
-                    text,
-                    expected: "auto or a duration such as 60us or 0s",
-                },
-                other => other,
-            })
+        parse_duration(text).map(Spin::For).map_err(|error| match error {
+            QuantityError::Malformed { text, .. } => {
+                QuantityError::Malformed { text, expected: "auto or a duration such as 60us or 0s" }
+            }
+            other => other,
+        })
     }
 }
 
@@ -74,11 +71,7 @@ mod tests {
     fn is_read_as_it_is_written_and_old_records_are_durations() {
         let cases = [
             ("auto", Spin::Auto, r#""auto""#),
-            (
-                "60us",
-                Spin::For(Duration::from_micros(60)),
-                r#"{"secs":0,"nanos":60000}"#,
-            ),
+            ("60us", Spin::For(Duration::from_micros(60)), r#"{"secs":0,"nanos":60000}"#),
             ("0ns", Spin::OFF, r#"{"secs":0,"nanos":0}"#),
         ];
         for (text, spin, json) in cases {
@@ -87,11 +80,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&spin).unwrap(), json);
             assert_eq!(serde_json::from_str::<Spin>(json).unwrap(), spin);
         }
-        for (text, error) in [
-            ("soon", "auto or a duration"),
-            ("-1us", "negative"),
-            ("", "auto"),
-        ] {
+        for (text, error) in [("soon", "auto or a duration"), ("-1us", "negative"), ("", "auto")] {
             let said = text.parse::<Spin>().unwrap_err().to_string();
             assert!(said.contains(error), "{said}");
         }

@@ -1,5 +1,5 @@
-//! A checked study: what is asked, of which system, under which load, with which arms.
-//! `weir-study` is the only maker of a [`Study`]; whoever holds one may rely on what is said here.
+//! A checked study: the question, the system under test, the loads and the arms. Only `weir-study` creates a [`Study`];
+//! code that has one may rely on the properties documented here.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,19 +27,19 @@ pub use proxy::{
 pub use published::{GainOf, Published, PublishedGain, PublishedQuantile, PublishedTimes};
 pub use taken::{Taken, TakenFrom};
 
-/// Settings of one proxy: parameter id (without the proxy's prefix, for example `keepalive_requests`) to its level as it is
-/// written (`on`, `64k`, `1000`). Every id is in the catalog and every level passed its row's check.
+/// Settings of one proxy: parameter id (without the proxy's prefix, for example `keepalive_requests`) to its level as
+/// text (`on`, `64k`, `1000`). Every id is in the catalog, and every level passed the check of its parameter.
 pub type Settings = BTreeMap<String, String>;
 
-/// A study, checked.
+/// A checked study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
-    /// Short name, fit for a file name: lower-case letters, digits and dashes.
+    /// Short name that is usable as a file name: lower-case letters, digits and dashes.
     pub name: String,
-    /// One line for lists.
+    /// Title of one line for lists.
     pub title: String,
-    /// The question in the words of whoever asks.
+    /// The study's question in its author's words.
     pub question: String,
     /// The proxy under test.
     pub proxy: ProxySpec,
@@ -52,54 +52,55 @@ pub struct Study {
     /// Ways to start a proxy's process, by name: levels of the parameter `launcher`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub launchers: BTreeMap<String, LauncherSpec>,
-    /// Which arms are compared with which.
+    /// Rule for the comparisons between arms.
     #[serde(default)]
     pub compare: Compare,
-    /// How the arms take turns.
+    /// Rules by which the arms take turns.
     pub blocks: BlockSpec,
-    /// When a load has blocks enough.
+    /// Rule for the number of blocks of a load.
     #[serde(default, skip_serializing_if = "Until::is_planned")]
     pub until: Until,
-    /// What a run takes at most, everything included; the loads' durations are to fit it.
+    /// Maximum total time of a run; the loads' durations must fit in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Duration>,
-    /// What counts as better.
+    /// Criterion for a better arm.
     pub objective: Objective,
-    /// The study asks for the highest rate at which all of these hold; empty: it asks which arm is better.
+    /// Limits of the capacity objective: the study searches for the highest rate at which all of them hold. Empty if
+    /// the study compares arms instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<Limit>,
-    /// How that rate is searched for.
+    /// Settings of the capacity search.
     #[serde(default, skip_serializing_if = "SearchSpec::is_default")]
     pub search: SearchSpec,
-    /// Which CPUs each role may use; `None`: the lab shares out what there is.
+    /// CPUs that each role may use; `None`: the lab distributes the available CPUs.
     pub cpus: Option<CpuRoles>,
-    /// What the arms' proxies are connected by. Studies of before there was a choice ran on loopback.
+    /// Network that connects the arms' proxies. Older studies, without this choice, ran on loopback.
     #[serde(default = "NetworkSpec::loopback")]
     pub network: NetworkSpec,
-    /// Figures that others published for the same arms, printed beside the measured ones.
+    /// Figures that others published for the same arms, printed next to the measured ones.
     pub published: Option<Published>,
-    /// What the file asks for and this machine has no room for, one sentence each.
+    /// Parts of the study file that this machine has no capacity for, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// What the connections and rates of all loads were multiplied by, to fit the machine at hand;
-    /// `None`: they are as the file says.
+    /// Factor by which the connections and rates of all loads were multiplied to fit this machine; `None`: they are as
+    /// in the study file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
 }
 
-/// Which arms of a study are compared with which.
+/// Rule for the comparisons between the arms of a study.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// Each with the one named in its [`Arm::against`].
+    /// Each arm with the one in its [`Arm::against`].
     #[default]
     Against,
-    /// Besides that, every arm with every other but the A/A arm.
+    /// Each arm with the one in its [`Arm::against`], and also every arm with every other except the A/A arm.
     Pairs,
 }
 
-/// What the origin server answers.
+/// Responses of the origin server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OriginSpec {
@@ -109,20 +110,20 @@ pub struct OriginSpec {
     pub size: u64,
     /// Media type of the content.
     pub content_type: String,
-    /// How long it waits before it answers.
+    /// Delay of each response.
     pub delay: DelaySpec,
-    /// Requests that wait at the same time: the others stand in line, in the order in which they came, so that it
-    /// answers this over the mean of `delay` per second at most. `None`: each waits by itself.
+    /// Maximum number of requests that are delayed at the same time. Others wait in a queue, in order of arrival, so
+    /// that the origin answers at most this number over the mean of `delay` per second. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// A server of the user's that answers instead; the rest is as it is by default then. `None`: weir starts one.
+    /// Address of the user's own origin server; all other fields have their defaults then. `None`: weir starts one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
 }
 
 impl OriginSpec {
-    /// Responses per second at most, by what it is told to be: those that wait at the same time over how long each does.
-    /// `None`: as many as it can.
+    /// Maximum rate of responses per second that the settings imply: `concurrency` over the mean of `delay`. `None` if
+    /// they imply no limit.
     pub fn at_most(&self) -> Option<f64> {
         let mean = match self.delay {
             DelaySpec::None => return None,
@@ -147,45 +148,47 @@ impl Default for OriginSpec {
     }
 }
 
-/// How long the origin server waits before it answers a request.
+/// Delay of the origin server's responses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DelaySpec {
-    /// Not at all.
+    /// No delay.
     None,
-    /// Always as long.
+    /// The same delay for every response.
     Fixed(Duration),
-    /// Evenly between two bounds.
+    /// Delay uniformly distributed between two bounds.
     Uniform(Duration, Duration),
-    /// Exponentially distributed with this mean.
+    /// Delay exponentially distributed with this mean.
     Exponential(Duration),
 }
 
-/// A load's place in a matrix: the numbers as the file has them. After a scale
-/// ([`Study::scale`]) the load's own are others, and figures published for a place still find it.
+/// Position of a load in a matrix: the numbers as in the study file. If the study is scaled ([`Study::scale`]), the
+/// load's own numbers differ, but published figures are still found by these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatrixCell {
-    /// Name of the matrix; empty when the file gives it none.
+    /// Name of the matrix; empty if the file gives none.
     pub matrix: String,
     /// Connections to each arm.
     pub connections: u32,
-    /// Requests per second; `None`: the matrix has connections alone.
+    /// Requests per second; `None` if the matrix has only connections.
     pub rate: Option<f64>,
 }
 
-/// The request target of the file of `size` bytes that a proxy of role `static-files` serves for
-/// loads that ask for a size: the size in decimal digits, `/1024`.
+/// Returns the request target of the file of `size` bytes that a proxy of role `static-files` serves for loads with a
+/// file size: the size in decimal digits, `/1024`.
 pub fn file_target(size: u64) -> String {
     format!("/{size}")
 }
 
-/// Whether a text can be the name of an arm's folder beside files of weir's own, which all begin with a
-/// dot: one component of a path, at most 200 bytes long, without control characters. A study allows less.
+/// Returns true if a text is valid as the name of an arm's folder next to weir's own files, which all begin with a dot:
+/// one component of a path, at most 200 bytes long, without control characters. Studies are stricter.
 pub fn is_arm_name(text: &str) -> bool {
-    let is_fit = |c: char| c != '/' && !c.is_control();
-    !text.is_empty() && text.len() <= 200 && !text.starts_with('.') && text.chars().all(is_fit)
+    !text.is_empty()
+        && text.len() <= 200
+        && !text.starts_with('.')
+        && text.chars().all(|c| c != '/' && !c.is_control())
 }
 
 /// One complete configuration of the system under test.
@@ -194,35 +197,35 @@ pub fn is_arm_name(text: &str) -> bool {
 pub struct Arm {
     /// Short name, unique in the study.
     pub name: String,
-    /// What the arm is for.
+    /// Purpose of the arm.
     pub role: ArmRole,
-    /// What it changes against the arm named in `against`; empty for baseline and A/A.
+    /// Settings that differ from the arm in `against`; empty for baseline and A/A.
     pub changes: Settings,
-    /// Index in [`Study::arms`] of the arm it is compared with: the baseline (0), or, in a
-    /// cumulative design, the step before.
+    /// Index in [`Study::arms`] of the arm it is compared with: the baseline (0) or, in a cumulative design, the
+    /// previous step.
     pub against: usize,
-    /// Its settings, complete.
+    /// All settings of the arm, including unchanged ones.
     pub settings: Settings,
-    /// Its proxy, where that is another than the study's.
+    /// Proxy of the arm; `None` if it is the study's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Box<ProxySpec>>,
-    /// CPUs of its proxy, where they are others than those of all proxies ([`CpuRoles::proxy`]).
+    /// CPUs of the arm's proxy; `None` if they are the common ones ([`CpuRoles::proxy`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<CpuSet>,
-    /// What it has less of than the others, in a trial that shows whether that limits it.
+    /// Resource that is reduced for this arm, in a trial that shows whether it limits the arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
 }
 
 impl Arm {
-    /// The CPUs that its proxy has.
+    /// Returns the CPUs of the arm's proxy.
     pub fn cpus<'a>(&'a self, roles: &'a CpuRoles) -> &'a CpuSet {
         self.cpus.as_ref().unwrap_or(&roles.proxy)
     }
 }
 
 impl Study {
-    /// The proxy of an arm.
+    /// Returns the proxy of an arm.
     pub fn proxy_of<'a>(&'a self, arm: &'a Arm) -> &'a ProxySpec {
         arm.proxy.as_deref().unwrap_or(&self.proxy)
     }
@@ -230,29 +233,28 @@ impl Study {
     /// Files that arms run or load, as far as the study names them by paths: proxies, what these are started through,
     /// and preloaded libraries. A bare name is looked for on PATH.
     pub fn programs(&self) -> impl Iterator<Item = &Path> {
-        let arms = self.arms.iter();
-        let proxies = arms.filter_map(|arm| self.proxy_of(arm).executable.as_deref());
+        let proxies = self.arms.iter().filter_map(|arm| self.proxy_of(arm).executable.as_deref());
         let launchers = self.launchers.values().flat_map(|launcher| {
-            let prefix = launcher.prefix.first().map(Path::new);
-            prefix
+            launcher
+                .prefix
+                .first()
+                .map(Path::new)
                 .into_iter()
                 .chain(launcher.preload.iter().map(PathBuf::as_path))
         });
-        proxies
-            .chain(launchers)
-            .filter(|path| path.components().count() > 1)
+        proxies.chain(launchers).filter(|path| path.components().count() > 1)
     }
 
-    /// What is decided about, by the places of both arms: every change with the arm that it is compared with, or, where
-    /// all pairs are compared, every pair but the A/A arm's.
+    /// Comparisons that the study decides, by the indices of both arms: every change with the arm it is compared with
+    /// or, if all pairs are compared, every pair without the A/A arm.
     pub fn questions(&self) -> Vec<(usize, usize)> {
-        let arms = self.arms.iter().enumerate();
-        let mut arms = arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline);
+        let mut arms =
+            self.arms.iter().enumerate().filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline);
         match self.compare {
-            Compare::Against => {
-                let changes = arms.filter(|(_, arm)| arm.role == ArmRole::Change);
-                changes.map(|(place, arm)| (place, arm.against)).collect()
-            }
+            Compare::Against => arms
+                .filter(|(_, arm)| arm.role == ArmRole::Change)
+                .map(|(place, arm)| (place, arm.against))
+                .collect(),
             Compare::Pairs => {
                 let mut before = Vec::new();
                 let mut pairs = Vec::new();
@@ -265,7 +267,7 @@ impl Study {
         }
     }
 
-    /// The proxies of all arms, each kind once, in the order of the arms.
+    /// Kinds of the arms' proxies without duplicates, in the order of the arms.
     pub fn proxy_kinds(&self) -> Vec<ProxyKind> {
         let mut kinds = Vec::new();
         for arm in &self.arms {
@@ -278,57 +280,51 @@ impl Study {
     }
 }
 
-/// What an arm is for.
+/// Purpose of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ArmRole {
-    /// What everything else is compared with.
+    /// The arm that all others are compared with, directly or step by step.
     Baseline,
-    /// The baseline once more, in processes of its own: shows what the lab takes for a difference
-    /// when there is none.
+    /// A second copy of the baseline, in processes of its own: shows the differences that the lab reports if there is
+    /// none (A/A).
     SameAsBaseline,
-    /// A change.
+    /// A changed configuration.
     Change,
 }
 
-/// How the arms take turns in a trial.
+/// Rules by which the arms take turns in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockSpec {
-    /// Length of a slice, or `None`: a pilot chooses it.
+    /// Length of a slice; `None`: a pilot chooses it.
     pub slice: Option<Duration>,
-    /// First part of each slice that is not measured, as a share of the slice, 0..1.
+    /// Share (0..1) of each slice, at its start, that is not measured.
     pub discard: f64,
-    /// Blocks of one load at least, whatever `duration` says; never below 6.
+    /// Minimum number of blocks of one load, regardless of `duration`; never below 6.
     pub at_least: u32,
     /// Seed of the random order.
     pub seed: u64,
-    /// How many instances of every proxy a load's trial is spread over, one after the other. Two
-    /// processes with the same settings differ by a per cent or so, by where their memory lies; an
-    /// effect of that size must not be the luck of one process.
+    /// Number of instances of every proxy over which a load's trial is spread, one after the other. Two processes with
+    /// the same settings differ by about a per cent, depending on the location of their memory; an effect of that size
+    /// must not be the luck of one process.
     #[serde(default = "one_instance")]
     pub instances: u32,
 }
 
-/// Records from before there were several.
+/// Number of instances in older records.
 fn one_instance() -> u32 {
     1
 }
 
 impl Default for BlockSpec {
     fn default() -> BlockSpec {
-        BlockSpec {
-            slice: None,
-            discard: 0.2,
-            at_least: 12,
-            seed: 1,
-            instances: 8,
-        }
+        BlockSpec { slice: None, discard: 0.2, at_least: 12, seed: 1, instances: 8 }
     }
 }
 
-/// What counts as better, and how sure one must be.
+/// Criterion for a better arm, and the required confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Objective {
@@ -338,24 +334,18 @@ pub struct Objective {
     pub band: f64,
     /// Confidence of the intervals, for example 0.95.
     pub confidence: f64,
-    /// What a response-time metric must stay within in every arm under every load that gives it,
-    /// whatever the other arms do.
+    /// Bound of a response-time metric for every arm under every load that gives it, regardless of the other arms.
     #[serde(default)]
     pub within: Option<Duration>,
 }
 
 impl Default for Objective {
     fn default() -> Objective {
-        Objective {
-            metric: Metric::Rate,
-            band: 0.02,
-            confidence: 0.95,
-            within: None,
-        }
+        Objective { metric: Metric::Rate, band: 0.02, confidence: 0.95, within: None }
     }
 }
 
-/// What is measured and compared.
+/// A quantity that is measured and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -373,12 +363,12 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Whether a larger value is the better one.
+    /// Returns true if a larger value is better.
     pub fn higher_is_better(self) -> bool {
         matches!(self, Metric::Rate | Metric::ReceivedBytes)
     }
 
-    /// The quantile of the response time that the metric is; `None` for the others.
+    /// Quantile of the response time that the metric stands for; `None` for the other metrics.
     pub fn response_quantile(self) -> Option<f64> {
         match self {
             Metric::ResponseP50 => Some(0.5),
@@ -388,57 +378,51 @@ impl Metric {
     }
 }
 
-/// What the arms' proxies are connected by to generator and origin.
+/// Network that connects the arms' proxies to generator and origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetworkSpec {
     /// Namespaces or loopback.
     pub kind: NetworkKind,
-    /// MTU of the links in bytes; of no meaning on loopback.
+    /// MTU of the links in bytes; not used on loopback.
     pub mtu: u32,
 }
 
 impl NetworkSpec {
-    /// What there was before there was a choice.
+    /// Returns the network of older studies, without this choice: loopback.
     fn loopback() -> NetworkSpec {
-        NetworkSpec {
-            kind: NetworkKind::Loopback,
-            ..NetworkSpec::default()
-        }
+        NetworkSpec { kind: NetworkKind::Loopback, ..NetworkSpec::default() }
     }
 }
 
 impl Default for NetworkSpec {
     fn default() -> NetworkSpec {
-        NetworkSpec {
-            kind: NetworkKind::Auto,
-            mtu: 1500,
-        }
+        NetworkSpec { kind: NetworkKind::Auto, mtu: 1500 }
     }
 }
 
-/// Where the arms' proxies are.
+/// Kind of the network of the arms' proxies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkKind {
-    /// In namespaces where they may be made, else on loopback.
+    /// Namespaces if they can be created, otherwise loopback.
     #[default]
     Auto,
-    /// Each in a network namespace of its own, with kernel settings of its own.
+    /// A network namespace for each proxy, with kernel settings of its own.
     Namespaces,
-    /// All on the loopback interface, with the host's kernel settings.
+    /// The loopback interface for all proxies, with the host's kernel settings.
     Loopback,
 }
 
-/// CPUs by role.
+/// CPUs of each role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuRoles {
-    /// The proxies of all arms.
+    /// CPUs of the proxies of all arms.
     pub proxy: CpuSet,
-    /// The load engine, a thread for each CPU.
+    /// CPUs of the load generator, which has a thread for each.
     pub generator: CpuSet,
-    /// The origin server.
+    /// CPUs of the origin server.
     pub origin: CpuSet,
 }

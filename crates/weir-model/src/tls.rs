@@ -1,4 +1,4 @@
-//! How connections are secured: the user's words, before any file is read or name is looked up.
+//! TLS settings in the user's notation, before any file is read or name is resolved.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,37 +7,36 @@ use serde::{Deserialize, Serialize};
 
 pub mod names;
 
-/// TLS of a load or a probe. The default is that of a careful client: both versions, the system's
-/// trust, HTTP/1.1, no resumption.
+/// TLS settings of a load or a probe. The default is a careful client: both versions, the system's trust, HTTP/1.1, no
+/// resumption.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TlsSpec {
-    /// Protocol versions that are offered; empty: all there are.
+    /// Protocol versions to offer; empty: all supported ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<TlsVersion>,
-    /// Cipher suites by OpenSSL's or IANA's names, most wanted first; empty: the usual ones. A version
-    /// for which the list has no suite is not offered.
+    /// Cipher suites by OpenSSL's or IANA's names, most preferred first; empty: the default list. A version is not
+    /// offered if the list has no suite for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ciphers: Vec<String>,
-    /// Key exchange groups, most wanted first; empty: x25519, secp256r1, secp384r1.
+    /// Key exchange groups, most preferred first; empty: x25519, secp256r1, secp384r1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// Application protocols that are offered (RFC 7301), most wanted first; empty: the extension is
-    /// not sent.
+    /// Application protocols to offer (RFC 7301), most preferred first; empty: the extension is not sent.
     pub alpn: Vec<String>,
-    /// Whose certificates are believed.
+    /// Authorities whose certificates are trusted.
     pub trust: Trust,
-    /// The client's own certificate, for servers that ask for one.
+    /// Certificate of the client, for servers that request one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
-    /// Name sent to the server (RFC 6066 §3) and looked for in its certificate, instead of the host's.
+    /// Name to send to the server (RFC 6066 §3) and to look for in its certificate, in place of the host's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
-    /// Which new connections resume an earlier session.
+    /// Share of new connections that resume an earlier session.
     pub resumption: Resumption,
-    /// Whether a resumed TLS 1.3 connection sends its first request as early data (RFC 8446 §2.3), where
-    /// the ticket allows it.
+    /// True if a resumed TLS 1.3 connection sends its first request as early data (RFC 8446 §2.3), if the ticket allows
+    /// it.
     pub early_data: bool,
 }
 
@@ -57,20 +56,20 @@ impl Default for TlsSpec {
     }
 }
 
-/// A version of the protocol.
+/// A version of the TLS protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TlsVersion {
-    /// RFC 5246.
+    /// TLS 1.2 (RFC 5246).
     #[serde(rename = "1.2")]
     V1_2,
-    /// RFC 8446.
+    /// TLS 1.3 (RFC 8446).
     #[serde(rename = "1.3")]
     V1_3,
 }
 
 impl TlsVersion {
-    /// As typed and reported: `1.2` or `1.3`.
+    /// Name of the version in input and output: `1.2` or `1.3`.
     pub const fn name(self) -> &'static str {
         match self {
             TlsVersion::V1_2 => "1.2",
@@ -78,10 +77,10 @@ impl TlsVersion {
         }
     }
 
-    /// Reads a list as it is typed: `1.2`, `1.3` or `1.2,1.3`.
+    /// Reads a list of versions: `1.2`, `1.3` or `1.2,1.3`.
     ///
     /// # Errors
-    /// An entry is not a version that can be spoken.
+    /// An entry is not a supported version.
     pub fn parse_list(text: &str) -> Result<Vec<TlsVersion>, TlsWordError> {
         let mut versions = Vec::new();
         for word in text.split(',').map(str::trim) {
@@ -104,42 +103,42 @@ impl fmt::Display for TlsVersion {
     }
 }
 
-/// Whose certificates are believed.
+/// Authorities whose certificates are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// The authorities that this machine trusts.
+    /// Authorities that this machine trusts.
     #[default]
     System,
     /// Only the authorities in this PEM file.
     Ca(String),
-    /// Anybody: neither the chain nor the name is looked at. The handshake's signature still is, so
-    /// the server must have the key of the certificate that it shows.
+    /// Any certificate: neither the chain nor the name is checked. The handshake's signature still is, so the server
+    /// must have the key of its certificate.
     Insecure,
 }
 
-/// The client's own certificate.
+/// Files of a client's certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientCertificate {
-    /// PEM file: the certificate, then its chain.
+    /// Path of a PEM file: the certificate, then its chain.
     pub certificate: String,
-    /// PEM file with its private key, not encrypted. May be the same file.
+    /// Path of a PEM file with the private key, not encrypted. May be the same file.
     pub key: String,
 }
 
-/// Which new connections resume an earlier session instead of a full handshake.
+/// Share of new connections that resume an earlier session instead of a full handshake.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Resumption {
-    /// None.
+    /// No connections.
     #[default]
     Off,
-    /// All for which there is a ticket (or, in TLS 1.2, a session).
+    /// All connections for which there is a ticket (or, in TLS 1.2, a session).
     On,
-    /// This share of them, 0 to 1, as far as there are tickets: evenly spread, not drawn by lot.
+    /// This share (0..1) of the connections, as far as there are tickets; evenly spread, not random.
     Ratio(f64),
 }
 
@@ -164,19 +163,19 @@ impl FromStr for Resumption {
     }
 }
 
-/// What is wrong with a word about TLS that somebody typed.
+/// Error in a TLS setting as the user typed it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsWordError {
-    /// Not a version that can be spoken.
+    /// The text is not a supported version.
     #[error("`{0}` is not a TLS version that weir supports")]
     Version(String),
-    /// Neither a switch nor a share.
+    /// The text is neither a switch nor a share.
     #[error("`{0}` is not a share of resumed connections")]
     Resumption(String),
 }
 
 impl TlsWordError {
-    /// What to do about it.
+    /// Advice on how to fix the error.
     pub fn hint(&self) -> String {
         let known = match self {
             TlsWordError::Version(_) => "use 1.2, 1.3 or 1.2,1.3",

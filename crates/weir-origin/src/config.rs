@@ -1,4 +1,4 @@
-//! What an origin server is to do.
+//! Configuration of an origin server.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -10,56 +10,55 @@ use weir_model::study::{DelaySpec, OriginSpec};
 
 use crate::Content;
 
-/// A time during which the server neither accepts, reads nor answers, as if it were stopped.
+/// A period in which the server neither accepts, reads nor answers, as if it were stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
-    /// When it begins, counted from the first request that the server received.
+    /// Start, counted from the first request that the server received.
     pub at: Duration,
-    /// How long it lasts.
+    /// Duration of the stall.
     pub length: Duration,
 }
 
-/// What an origin server is to do.
+/// Configuration of an origin server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginConfig {
-    /// Addresses to listen on from the start; port 0 takes a free one. More can be opened later
+    /// Addresses to listen on from the start; port 0 selects a free one. More can be opened later
     /// ([`crate::Origin::open`]).
     pub listen: Vec<SocketAddr>,
-    /// CPUs to run on, a pinned thread for each. Empty: one thread, wherever the kernel puts it.
+    /// CPUs to run on, with a pinned thread for each. Empty: one unpinned thread.
     pub cpus: Vec<u32>,
     /// Status code of every response, 200 to 599. 204 and 304 have no content.
     pub status: u16,
     /// Content of every response.
     pub content: Content,
-    /// Sizes of other content in bytes, each at [`file_target`]: what the request target says is
-    /// answered with that size, every other target with [`OriginConfig::content`]. At most 40.
+    /// Sizes of additional content in bytes, each at [`file_target`]: a request for such a target is answered with that
+    /// size, every other target with [`OriginConfig::content`]. At most 40.
     pub sizes: Vec<u64>,
-    /// Value of Content-Type; empty: no such field.
+    /// Value of Content-Type; empty to omit the field.
     pub content_type: String,
-    /// Further fields of every response, in this order.
+    /// Additional fields of every response, in this order.
     pub fields: Vec<(String, String)>,
-    /// How long a request waits for its response. Each one waits by itself, unless
-    /// [`OriginConfig::concurrency`] says otherwise; responses of one connection still leave in the order of the
-    /// requests.
+    /// Delay between a request and its response. Each request is delayed independently, unless
+    /// [`OriginConfig::concurrency`] limits them; responses of one connection still leave in the order of the requests.
     pub delay: DelaySpec,
-    /// Requests of all connections that wait at the same time; the others stand in line. `None`: any number.
+    /// Maximum number of requests, over all connections, that are served at the same time; the others wait in a queue.
+    /// `None`: unlimited.
     pub concurrency: Option<NonZeroU32>,
     /// Stalls, in any order.
     pub stalls: Vec<Stall>,
-    /// Length of each listener's accept queue; the kernel cuts it to `net.core.somaxconn`.
+    /// Length of each listener's accept queue; the kernel limits it to `net.core.somaxconn`.
     pub backlog: u32,
-    /// Seed of random delays. The same seed gives the same delays, in the order of requests of
-    /// each thread.
+    /// Seed of random delays. The same seed gives the same delays, in the order of each thread's requests.
     pub seed: u64,
 }
 
 impl OriginConfig {
-    /// A server that answers 1 KiB of text at once, from one unpinned thread.
+    /// Creates the configuration of a server that answers 1 KiB of text at once, from one unpinned thread.
     pub fn new(listen: Vec<SocketAddr>) -> OriginConfig {
         OriginConfig::from_spec(&OriginSpec::default(), listen)
     }
 
-    /// A server that answers as a study wants it, from one unpinned thread.
+    /// Creates the configuration of a server that answers as a study specifies, from one unpinned thread.
     pub fn from_spec(spec: &OriginSpec, listen: Vec<SocketAddr>) -> OriginConfig {
         OriginConfig {
             listen,

@@ -1,4 +1,4 @@
-//! One client's connection: requests in, responses out, in HTTP/1.1 in the same order.
+//! A client's connection: receives requests and sends responses; in HTTP/1.1 in the same order.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -16,32 +16,33 @@ use crate::foreign::{self, Foreign, Told};
 use crate::responses::{BAD_REQUEST, CONTINUE, Responses, Which};
 use crate::stall::FirstRequest;
 
-/// Responses that may wait before no more requests are read.
+/// Maximum number of waiting responses; beyond this no more requests are read.
 const PIPELINE: usize = 64;
 
-/// Reads in a row before other connections have their turn.
+/// Maximum number of consecutive reads before other connections have their turn.
 const READS_PER_TURN: usize = 8;
 
-/// What all connections of a thread use.
+/// State shared by all connections of a thread.
 pub(crate) struct Service {
     pub(crate) responses: Arc<Responses>,
     pub(crate) tallies: Arc<[Tally]>,
     pub(crate) first: Arc<FirstRequest>,
     pub(crate) delays: Delays,
-    /// What has been taken of each listener's speed, per cent.
+    /// Reduction of each listener's speed, per cent.
     pub(crate) taken: Arc<[AtomicU32]>,
     pub(crate) clock: Instant,
     pub(crate) buffer: Vec<u8>,
 }
 
 impl Service {
-    /// Nanoseconds since the server was started.
+    /// Returns the nanoseconds since the server was started.
     pub(crate) fn now_ns(&self) -> u64 {
         // Fits for 584 years.
         self.clock.elapsed().as_nanos() as u64
     }
 
-    /// When the response to a request of a listener is due that came now, in the same time; 0: at once.
+    /// Returns the time at which the response to a request that just arrived at a listener is due, in nanoseconds since
+    /// the server was started; 0 if at once.
     pub(crate) fn due(&mut self, listener: u32) -> u64 {
         let clock = self.clock;
         let taken = self.taken[listener as usize].load(Ordering::Relaxed);
@@ -49,36 +50,36 @@ impl Service {
     }
 }
 
-/// A response that cannot leave yet.
+/// A response that cannot be sent yet.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
-    /// When it may leave, in nanoseconds since the server was started.
+    /// Time at which it may be sent, in nanoseconds since the server was started.
     due_ns: u64,
     which: Which,
 }
 
-/// What a connection waits for after it had its turn.
+/// Event that a connection waits for after its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// For bytes from the client.
+    /// Bytes from the client.
     Read,
-    /// For room in the socket's send buffer.
+    /// Room in the socket's send buffer.
     Write,
-    /// For a response to be due, at this time.
+    /// Time at which a response is due.
     Due(u64),
-    /// For nothing: there is more to read, after others had their turn.
+    /// None: there is more to read, after other connections had their turn.
     Turn,
-    /// It is over.
+    /// The connection has ended.
     Over,
 }
 
-/// The connection is of no use any more.
+/// Error for a connection that cannot be used any more.
 pub(crate) struct Over;
 
-/// Bytes of a request line that are looked at, where it comes in pieces.
+/// Maximum number of bytes kept of a request line that arrives in pieces.
 const LINE: usize = 1024;
 
-/// The request target of a request line: its second word (RFC 9112 §3).
+/// Returns the request target of a request line: its second word (RFC 9112 §3).
 fn target_in(line: &[u8]) -> Option<&[u8]> {
     let mut words = line.split(|&byte| byte == b' ');
     words.nth(1).filter(|_| words.next().is_some())
@@ -88,28 +89,28 @@ fn target_in(line: &[u8]) -> Option<&[u8]> {
 pub(crate) struct Connection {
     socket: OwnedFd,
     listener: u32,
-    /// It has sent nothing yet that tells the protocol.
+    /// True until the client has sent enough to tell its protocol.
     is_new: bool,
-    /// What it speaks if that is not HTTP/1.1.
+    /// State of a protocol other than HTTP/1.1.
     foreign: Option<Box<Foreign>>,
     parser: RequestParser,
-    /// Begin of a request whose line has come and whose head has not ended, where content goes by
-    /// the target.
+    /// Bytes that may be needed again: the beginning of a connection of unknown protocol, or of a request with an
+    /// incomplete head, if content depends on the target.
     begun: Vec<u8>,
     pending: VecDeque<Pending>,
-    /// Bytes of the first pending response that were sent.
+    /// Number of bytes sent of the first pending response.
     sent: usize,
-    /// There may be something to read that epoll will not tell of again.
+    /// True if there may be data to read that epoll will not report again.
     unread: bool,
-    /// The client has sent all it will send, or is gone.
+    /// True if the client has sent everything, or is gone.
     ends: bool,
-    /// Nothing more is read: the client has ended, erred, or asked for the close.
+    /// True if nothing more is read: the client has ended, made an error, or requested the close.
     deaf: bool,
-    /// Known to epoll.
+    /// True if registered with epoll.
     pub(crate) is_added: bool,
-    /// Epoll tells when there is room to send.
+    /// True if epoll reports room to send.
     pub(crate) tells_room: bool,
-    /// There is a timer for the first pending response.
+    /// True if there is a timer for the first pending response.
     pub(crate) has_timer: bool,
 }
 
@@ -137,14 +138,14 @@ impl Connection {
         &self.socket
     }
 
-    /// Epoll says that there are bytes to be read, and whether the end stands behind them. It says
-    /// so once.
+    /// Notes that epoll reported bytes to read, and with `ends` the end of the stream after them. It reports them only
+    /// once.
     pub(crate) fn readable(&mut self, ends: bool) {
         self.unread = true;
         self.ends |= ends;
     }
 
-    /// Sends what is due and reads what is there.
+    /// Sends the responses that are due and reads requests.
     pub(crate) fn turn(&mut self, service: &mut Service) -> Wait {
         self.try_turn(service).unwrap_or(Wait::Over)
     }
@@ -163,7 +164,7 @@ impl Connection {
         }
     }
 
-    /// Whether so much waits to be sent that no more is read.
+    /// Returns true if so much waits to be sent that no more is read.
     fn is_full(&self) -> bool {
         match &self.foreign {
             Some(foreign) => foreign.is_full(),
@@ -182,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// Reads once and answers, or queues answers to, the requests that are complete.
+    /// Reads once and answers complete requests, or queues their answers.
     fn read(&mut self, service: &mut Service) -> Result<(), Over> {
         let mut buffer = std::mem::take(&mut service.buffer);
         let read = match net::recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
@@ -216,12 +217,11 @@ impl Connection {
         }
         // Nearly always empty: one piece has the bytes that tell.
         let mut first = std::mem::take(&mut self.begun);
-        let bytes = match first.is_empty() {
-            true => bytes,
-            false => {
-                first.extend_from_slice(bytes);
-                &first
-            }
+        let bytes = if first.is_empty() {
+            bytes
+        } else {
+            first.extend_from_slice(bytes);
+            &first
         };
         match foreign::told(bytes) {
             Told::Unsure => {
@@ -276,16 +276,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Keeps the begin of a request that came in pieces, as far as its line may be in it.
+    /// Keeps the beginning of a request that arrives in pieces, as far as it may contain the request line.
     fn keep_line(&mut self, piece: &[u8], service: &Service) {
         if service.responses.goes_by_target() && !self.begun.contains(&b'\n') {
             let room = LINE.saturating_sub(self.begun.len());
-            self.begun
-                .extend_from_slice(&piece[..piece.len().min(room)]);
+            self.begun.extend_from_slice(&piece[..piece.len().min(room)]);
         }
     }
 
-    /// Sends a response at once if nothing stands before it, else queues it.
+    /// Sends a response at once if no other precedes it, else queues it.
     fn answer(&mut self, which: Which, due_ns: u64, service: &Service) -> Result<(), Over> {
         if self.pending.is_empty() && due_ns == 0 && self.send(which, service)? {
             return Ok(());
@@ -294,7 +293,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends pending responses as far as they are due; whether the socket had no more room.
+    /// Sends the pending responses that are due. Returns true if the socket had no more room.
     fn flush(&mut self, service: &Service) -> Result<bool, Over> {
         if let Some(foreign) = &mut self.foreign {
             return foreign.flush(&self.socket, self.listener, service);
@@ -316,7 +315,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Sends what is left of a response; whether that was all of it.
+    /// Sends the rest of a response. Returns true if it is complete.
     fn send(&mut self, which: Which, service: &Service) -> Result<bool, Over> {
         let tally = &service.tallies[self.listener as usize];
         loop {
@@ -344,15 +343,11 @@ impl Connection {
         if which == BAD_REQUEST {
             self.hang_up();
         }
-        match response.closes {
-            true => Err(Over),
-            false => Ok(true),
-        }
+        if response.closes { Err(Over) } else { Ok(true) }
     }
 
-    /// Ends a connection whose client is probably still sending. What came is read first: closing
-    /// a socket with unread bytes resets the connection, and the reset may overtake the response
-    /// (RFC 9112 §9.6).
+    /// Ends a connection whose client is probably still sending. Received bytes are read first: closing a socket with
+    /// unread bytes resets the connection, and the reset may overtake the response (RFC 9112 §9.6).
     fn hang_up(&self) {
         let _ = net::shutdown(&self.socket, Shutdown::Write);
         let mut waste = [0_u8; 4096];

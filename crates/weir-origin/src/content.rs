@@ -11,16 +11,16 @@ const WORDS: &str = "a the of river water weir and flows over under stone gate l
     steady current to with downstream bank rises falls by night is kept where gauge reading \
     slowly again";
 
-/// Largest file in bytes: it is held in memory, and one of another kind may never end.
+/// Maximum size of a file in bytes: it is held in memory, and a special file may never end.
 const LARGEST_FILE: u64 = 1 << 30;
 
-/// Bytes of content, made once and shared by all threads.
+/// Bytes of content, created once and shared by all threads.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Content(Arc<[u8]>);
 
 impl Content {
-    /// Text of `size` bytes: words in random order, always the same. gzip makes a bit more than a
-    /// third of 1 KiB of it, and a fifth of 100 KiB.
+    /// Creates text of `size` bytes: words in random order, always the same. gzip compresses 1 KiB of it to a bit more
+    /// than a third, and 100 KiB to a fifth.
     pub fn text(size: u64) -> Content {
         let mut random = SplitMix64::new(0);
         let mut text = Vec::new();
@@ -42,31 +42,32 @@ impl Content {
         Content(text.into())
     }
 
-    /// Random bytes, always the same. They do not compress.
+    /// Creates random bytes, always the same. They do not compress.
     pub fn noise(size: u64) -> Content {
         let mut random = SplitMix64::new(0);
         let size = bounded(size);
-        let words = (0..size.div_ceil(8)).map(|_| random.next_u64());
-        let mut bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        let mut bytes: Vec<u8> =
+            (0..size.div_ceil(8)).map(|_| random.next_u64()).flat_map(u64::to_le_bytes).collect();
         bytes.truncate(size);
         Content(bytes.into())
     }
 
-    /// The bytes of a file, read once.
+    /// Reads the bytes of a file, once.
     ///
     /// # Errors
-    /// The file cannot be read, or is larger than 1 GiB.
+    /// Fails if the file cannot be read, or is larger than 1 GiB.
     pub fn file(path: &Path) -> io::Result<Content> {
         let mut bytes = Vec::new();
         let mut opened = weir_files::open_to_read(path)?.take(LARGEST_FILE + 1);
         opened.read_to_end(&mut bytes)?;
-        match bytes.len() as u64 > LARGEST_FILE {
-            true => Err(io::Error::other("it is larger than 1 GiB")),
-            false => Ok(Content::from(bytes)),
+        if bytes.len() as u64 > LARGEST_FILE {
+            Err(io::Error::other("it is larger than 1 GiB"))
+        } else {
+            Ok(Content::from(bytes))
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -84,7 +85,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// As an index; what does not fit cannot be held in memory anyway.
+/// Converts a size to an index; larger sizes could not be held in memory anyway.
 fn bounded(size: u64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }

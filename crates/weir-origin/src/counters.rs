@@ -1,21 +1,21 @@
-//! What one listener has done so far.
+//! Counters of a listener.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one listener has done so far. Counts only grow.
+/// Counters of a listener. Values only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Connections accepted.
     pub connections: u64,
-    /// Requests received, whole and in order.
+    /// Complete and valid requests received.
     pub requests: u64,
-    /// Responses handed to the kernel to their last byte.
+    /// Responses handed to the kernel completely.
     pub responses: u64,
     /// Bytes of responses handed to the kernel, heads included.
     pub sent_bytes: u64,
-    /// Requests that could not be read and were answered with 400.
+    /// Requests that could not be parsed and were answered with 400.
     pub bad_requests: u64,
-    /// Times that no connection could be accepted, for want of descriptors or memory.
+    /// Failures to accept a connection, for lack of descriptors or memory.
     pub accept_errors: u64,
 }
 
@@ -24,8 +24,8 @@ pub struct Counters {
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Only the one thread that writes may call this: it is a load and a store, which spares the
-    /// hot path a locked instruction.
+    /// Adds to the count. Only the writing thread may call this: it is a load and a store, which spares the hot path a
+    /// locked instruction.
     pub(crate) fn add(&self, more: u64) {
         let now = self.0.load(Ordering::Relaxed);
         self.0.store(now + more, Ordering::Relaxed);
@@ -36,7 +36,7 @@ impl Count {
     }
 }
 
-/// The counts of one listener of one thread, on cache lines of their own.
+/// Counts of one listener of one thread, on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Tally {

@@ -1,4 +1,4 @@
-//! Delays, drawn from their distributions.
+//! Random delays and their queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,17 +18,13 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    /// Every thread has its own, with a `seed` of its own; all stand in the same line.
+    /// Creates the delays of one thread. Every thread has its own `seed`; all share the same `line`.
     pub(crate) fn new(spec: DelaySpec, seed: u64, line: Option<Arc<Line>>) -> Delays {
-        Delays {
-            spec,
-            random: SplitMix64::new(seed),
-            line,
-        }
+        Delays { spec, random: SplitMix64::new(seed), line }
     }
 
-    /// When a request is due that came now, nanoseconds of the same clock; 0: at once. `taken` is what its server
-    /// lacks of its speed, per cent.
+    /// Returns the time at which a request that just arrived is due, in nanoseconds of the same clock; 0 if at once.
+    /// `taken` is the reduction of its server's speed, per cent.
     pub(crate) fn due(&mut self, now_ns: impl FnOnce() -> u64, taken: u32) -> u64 {
         if self.spec == DelaySpec::None {
             return 0;
@@ -41,7 +37,7 @@ impl Delays {
         }
     }
 
-    /// The next request's delay in nanoseconds.
+    /// Draws the next request's delay in nanoseconds.
     fn draw(&mut self) -> u64 {
         match self.spec {
             DelaySpec::None => 0,
@@ -59,8 +55,8 @@ impl Delays {
     }
 }
 
-/// Those who serve one request after the other, each the next that came as soon as it is done: for each of them when that
-/// will be, nanoseconds.
+/// A queue with a fixed number of servers, each of which takes the next request when it is free. Contains the time at
+/// which each server will be free, nanoseconds.
 #[derive(Debug)]
 pub(crate) struct Line(Mutex<BinaryHeap<Reverse<u64>>>);
 
@@ -70,7 +66,7 @@ impl Line {
         Line(Mutex::new(idle.collect()))
     }
 
-    /// When a request will be done that came now and takes that long.
+    /// Returns the time at which a request that just arrived and takes this long will be done.
     fn stand(&self, now_ns: u64, takes: u64) -> u64 {
         let mut free_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Reverse(free) = free_at.pop().unwrap_or(Reverse(0));
@@ -80,7 +76,7 @@ impl Line {
     }
 }
 
-/// Saturates after 584 years.
+/// Converts a duration to nanoseconds; saturates after 584 years.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
-//! Protocols other than HTTP/1.1 in which gateways ask: FastCGI, uwsgi, SCGI, memcached, and HTTP/2 without TLS (with it
+//! Protocols other than HTTP/1.1 that gateways use: FastCGI, uwsgi, SCGI, memcached, and HTTP/2 without TLS (and so
 //! gRPC).
-//! Each is known by its first bytes, so one listener answers all of them and nobody has to say what will come.
+//! Each is detected by its first bytes, so one listener answers all of them and none has to be configured.
 
 mod fastcgi;
 mod http2;
@@ -19,35 +19,35 @@ use self::once::{Block, Once};
 use crate::connection::{Over, Service};
 use crate::responses::Responses;
 
-/// Bytes that wait to be sent before no more answers are written.
+/// Number of bytes waiting to be sent above which no more answers are written.
 const ENOUGH: usize = 256 * 1024;
 
-/// Bytes of an unfinished message at most: a FastCGI record has 65,798, a block of uwsgi's variables 65,539.
+/// Maximum size of an unfinished message in bytes: a FastCGI record has 65,798, a block of uwsgi's variables 65,539.
 const MOST_HELD: usize = 128 * 1024;
 
-/// A whole request.
+/// A complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Asked {
-    /// What tells it from others of the connection: a stream (HTTP/2) or a request (FastCGI).
+    /// Identifier of the request within its connection: a stream (HTTP/2) or a request id (FastCGI).
     id: u32,
-    /// Its content, see [`Responses::content_of`].
+    /// Index of the content of its answer, see [`Responses::content_of`].
     content: usize,
     is_head: bool,
-    /// It is a call by gRPC.
+    /// True for a gRPC call.
     is_call: bool,
-    /// The message that says yes to a call of a service that gateways ask before they pass a request on; else it
-    /// is the content.
+    /// Affirmative message, for a call of a service that gateways query before they pass a request on. `None`: the
+    /// answer is the content.
     yes: Option<&'static [u8]>,
 }
 
-/// What came is not the protocol that it began as.
+/// Error for data that do not conform to the detected protocol.
 #[derive(Debug)]
 struct Malformed;
 
-/// One of the protocols.
+/// An implementation of one of the protocols.
 trait Protocol: Debug {
-    /// Takes what has come and was not used before, and says how much of it is used. Whole requests go to `asked`,
-    /// what is to be said at once to `out`.
+    /// Parses the bytes received and not used before, and returns how many were used. Complete requests are added to
+    /// `asked`, immediate replies to `out`.
     fn feed(
         &mut self,
         bytes: &[u8],
@@ -56,28 +56,27 @@ trait Protocol: Debug {
         out: &mut Vec<u8>,
     ) -> Result<usize, Malformed>;
 
-    /// Answers a request.
     fn answer(&mut self, asked: &Asked, responses: &Responses, out: &mut Vec<u8>);
 
-    /// Writes more of answers that the peer had no room for.
+    /// Writes more of the answers for which the peer had no room.
     fn go_on(&mut self, _responses: &Responses, _out: &mut Vec<u8>) {}
 
-    /// Whether the connection is over once all is sent.
+    /// Returns true if the connection ends once everything has been sent.
     fn is_over(&self) -> bool;
 }
 
-/// What the first bytes of a connection say.
+/// Result of detecting a connection's protocol by its first bytes.
 pub(crate) enum Told {
-    /// That it is HTTP/1.1, or nothing that is known here.
+    /// HTTP/1.1, or an unknown protocol.
     Http1,
-    /// Not yet which.
+    /// Not enough bytes to decide.
     Unsure,
-    /// Which other protocol it is.
+    /// Another protocol.
     Foreign(Box<Foreign>),
 }
 
-/// Which protocol begins with these bytes. No method of HTTP begins with a control character or a digit, or is
-/// `get` in small letters.
+/// Detects the protocol that begins with these bytes. No method of HTTP begins with a control character or a digit, or
+/// is `get` in small letters.
 pub(crate) fn told(first: &[u8]) -> Told {
     let protocol: Box<dyn Protocol> = match first {
         [1, ..] => Box::new(fastcgi::FastCgi::default()),
@@ -104,30 +103,30 @@ pub(crate) fn told(first: &[u8]) -> Told {
 #[derive(Debug)]
 pub(crate) struct Foreign {
     protocol: Box<dyn Protocol>,
-    /// Begin of a message that has not ended.
+    /// The beginning of an incomplete message.
     held: Vec<u8>,
-    /// Requests that wait for their answers, by the time these are due and the order in which they came.
+    /// Requests that wait for their answers, by due time and order of arrival.
     waiting: BTreeMap<(u64, u64), Asked>,
-    /// Requests so far.
+    /// Number of requests so far.
     seen: u64,
     out: Vec<u8>,
-    /// Bytes of `out` that were sent.
+    /// Number of bytes of `out` that were sent.
     sent: usize,
 }
 
 impl Foreign {
-    /// Whether no more is to be read for now.
+    /// Returns true if no more is to be read for now.
     pub(crate) fn is_full(&self) -> bool {
         self.out.len() - self.sent > ENOUGH
     }
 
-    /// When the next answer is due, in nanoseconds since the server was started.
+    /// Returns the time at which the next answer is due, in nanoseconds since the server was started.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let ((due_ns, _), _) = self.waiting.first_key_value()?;
         Some(*due_ns)
     }
 
-    /// Takes bytes in.
+    /// Parses received bytes and queues the complete requests.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
@@ -135,22 +134,17 @@ impl Foreign {
         service: &mut Service,
     ) -> Result<(), Over> {
         let mut asked = Vec::new();
-        let fed = match self.held.is_empty() {
-            true => {
-                let fed =
-                    (self.protocol).feed(bytes, &service.responses, &mut asked, &mut self.out);
-                let rest = bytes.get(*fed.as_ref().unwrap_or(&0)..);
-                self.held.extend_from_slice(rest.unwrap_or_default());
-                fed.map(|_| ())
-            }
-            false => {
-                self.held.extend_from_slice(bytes);
-                let held = std::mem::take(&mut self.held);
-                let fed =
-                    (self.protocol).feed(&held, &service.responses, &mut asked, &mut self.out);
-                self.held = held;
-                fed.map(|used| drop(self.held.drain(..used)))
-            }
+        let fed = if self.held.is_empty() {
+            let fed = (self.protocol).feed(bytes, &service.responses, &mut asked, &mut self.out);
+            let rest = bytes.get(*fed.as_ref().unwrap_or(&0)..);
+            self.held.extend_from_slice(rest.unwrap_or_default());
+            fed.map(|_| ())
+        } else {
+            self.held.extend_from_slice(bytes);
+            let held = std::mem::take(&mut self.held);
+            let fed = (self.protocol).feed(&held, &service.responses, &mut asked, &mut self.out);
+            self.held = held;
+            fed.map(|used| drop(self.held.drain(..used)))
         };
         for asked in asked {
             service.tallies[listener as usize].requests.add(1);
@@ -166,7 +160,7 @@ impl Foreign {
         Ok(())
     }
 
-    /// Answers what is due and sends; whether the socket had no more room.
+    /// Writes and sends the answers that are due. Returns true if the socket had no more room.
     pub(crate) fn flush(
         &mut self,
         socket: &OwnedFd,
@@ -195,10 +189,7 @@ impl Foreign {
                 Err(_) => return Err(Over),
             }
         }
-        match self.protocol.is_over() && self.waiting.is_empty() {
-            true => Err(Over),
-            false => Ok(false),
-        }
+        if self.protocol.is_over() && self.waiting.is_empty() { Err(Over) } else { Ok(false) }
     }
 
     fn write_due(&mut self, listener: u32, service: &Service) {
@@ -207,8 +198,7 @@ impl Foreign {
             && (first.key().0 == 0 || first.key().0 <= service.now_ns())
         {
             let asked = first.remove();
-            self.protocol
-                .answer(&asked, &service.responses, &mut self.out);
+            self.protocol.answer(&asked, &service.responses, &mut self.out);
             service.tallies[listener as usize].responses.add(1);
         }
     }

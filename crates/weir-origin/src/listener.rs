@@ -1,4 +1,4 @@
-//! Listening sockets, and those of one thread, which may come and go while it serves.
+//! Listening sockets, and the set of one thread, which may change while it serves.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
-/// Opens a listener. With `shared`, others may listen on the same address, and the kernel spreads
-/// connections over them.
+/// Opens a listener. If `shared`, other sockets may listen on the same address, and the kernel spreads connections over
+/// them.
 pub(crate) fn listen(address: SocketAddr, backlog: u32, shared: bool) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -32,16 +32,16 @@ pub(crate) fn listen(address: SocketAddr, backlog: u32, shared: bool) -> io::Res
     Ok(socket)
 }
 
-/// The address that a listener got.
+/// Returns the actual address of a listener.
 pub(crate) fn address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     Ok(SocketAddr::try_from(net::getsockname(socket)?)?)
 }
 
-/// Listeners that a server can have at the same time.
+/// Maximum number of listeners that a server can have at the same time.
 pub(crate) const MOST_LISTENERS: usize = 256;
 
-/// The listeners of one thread, by their places, and the epoll instance that the thread waits for. Whoever
-/// opens or closes one does it from another thread: epoll_ctl(2) may be called beside epoll_wait(2).
+/// The listeners of one thread, by position, and the thread's epoll instance. Listeners are opened and closed from
+/// other threads: epoll_ctl(2) may be called during epoll_wait(2).
 #[derive(Debug)]
 pub(crate) struct Listeners {
     epoll: OwnedFd,
@@ -60,24 +60,25 @@ impl Listeners {
         &self.epoll
     }
 
-    /// The listener at a place.
+    /// Returns the listener at a position.
     pub(crate) fn at(&self, place: usize) -> Option<Arc<OwnedFd>> {
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.get(place)?.clone()
     }
 
-    /// Puts a listener at a place.
+    /// Adds a listener at a position.
     pub(crate) fn open(&self, place: usize, socket: OwnedFd) -> io::Result<()> {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         let free = sockets.get_mut(place).filter(|place| place.is_none());
-        let taken = || io::Error::new(io::ErrorKind::InvalidInput, "there is a listener already");
-        let free = free.ok_or_else(taken)?;
+        let free = free.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "there is a listener already")
+        })?;
         epoll::add(&self.epoll, &socket, data(place), EventFlags::IN)?;
         *free = Some(Arc::new(socket));
         Ok(())
     }
 
-    /// Closes the listener at a place, if there is one.
+    /// Closes the listener at a position, if there is one.
     pub(crate) fn close(&self, place: usize) {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(socket) = sockets.get_mut(place).and_then(Option::take) {
@@ -86,12 +87,9 @@ impl Listeners {
         }
     }
 
-    /// Whether epoll is to tell of connections at a place.
+    /// Enables or disables epoll events for new connections at a position.
     pub(crate) fn ask(&self, place: usize, whether: bool) {
-        let flags = match whether {
-            true => EventFlags::IN,
-            false => EventFlags::empty(),
-        };
+        let flags = if whether { EventFlags::IN } else { EventFlags::empty() };
         if let Some(socket) = self.at(place) {
             // It was allowed before, and needs no memory.
             let _ = epoll::modify(&self.epoll, &*socket, data(place), flags);

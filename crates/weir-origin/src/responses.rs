@@ -1,4 +1,4 @@
-//! Every response that can be asked for, made before the first connection.
+//! All possible responses, created before the first connection.
 
 use std::io;
 
@@ -7,20 +7,19 @@ use weir_model::study::file_target;
 
 use crate::{Content, OriginConfig};
 
-/// Content up to this size is kept behind each head, so that a response is one system call.
-/// Of larger content, this much is.
+/// Amount of content stored with each head, in bytes, so that a response up to this size takes one system call.
 const INLINE: usize = 64 * 1024;
 
-/// Bytes of a response that are all the same, whoever asks.
+/// A response with its metadata, the same for every client.
 #[derive(Debug)]
 pub(crate) struct Response {
     /// Head and the first [`INLINE`] bytes of the content.
     front: Vec<u8>,
-    /// The rest of the content follows, see [`Responses::tail`].
+    /// True if more content follows, see [`Responses::piece`].
     has_tail: bool,
-    /// The connection ends after it.
+    /// True if the connection ends after it.
     pub(crate) closes: bool,
-    /// It is the answer to a whole request, and counted.
+    /// True if it answers a complete request, and is counted.
     pub(crate) is_answer: bool,
 }
 
@@ -29,28 +28,28 @@ pub(crate) type Which = u8;
 
 /// 400 (Bad Request), after which the connection is closed.
 pub(crate) const BAD_REQUEST: Which = 0;
-/// 100 (Continue), before the content of a request that waits for it.
+/// 100 (Continue), sent before the content of a request that waits for it.
 pub(crate) const CONTINUE: Which = 1;
-/// The first answer to a whole request.
+/// Index of the first answer to a complete request.
 const FIRST: usize = 2;
-/// Answers with the same content.
+/// Number of answers with the same content.
 const ANSWERS: usize = 6;
-/// Sizes at most beside the one of every other target: as many answers as an index reaches.
+/// Maximum number of additional sizes: as many answers as an index can address.
 const MOST_SIZES: usize = 40;
 
 /// All responses of a server.
 #[derive(Debug)]
 pub(crate) struct Responses {
     all: Vec<Response>,
-    /// One for all other targets, then one for each of the targets.
+    /// Content for all other targets, then one for each of `targets`.
     contents: Vec<Content>,
-    /// Request targets with content of their own.
+    /// Request targets with their own content.
     targets: Vec<Vec<u8>>,
-    /// For each content its head as CGI writes it, and as HTTP/2 does: of a plain answer and of one to gRPC.
+    /// Heads in CGI and HTTP/2 format, for each content.
     foreign: Vec<ForeignHeads>,
 }
 
-/// Heads of an answer in other protocols than HTTP/1.1.
+/// Heads of an answer in protocols other than HTTP/1.1: for CGI, and for HTTP/2 plain and gRPC.
 #[derive(Debug)]
 struct ForeignHeads {
     cgi: Vec<u8>,
@@ -58,14 +57,15 @@ struct ForeignHeads {
 }
 
 impl Responses {
+    /// Creates the responses.
+    ///
     /// # Errors
-    /// The configuration asks for a response that is none.
+    /// Fails if the configuration describes an invalid response.
     pub(crate) fn new(config: &OriginConfig) -> io::Result<Responses> {
         check(config)?;
         let others = config.sizes.iter().map(|&size| Content::text(size));
-        let mut contents: Vec<Content> = std::iter::once(config.content.clone())
-            .chain(others)
-            .collect();
+        let mut contents: Vec<Content> =
+            std::iter::once(config.content.clone()).chain(others).collect();
         if has_no_content(config.status) {
             contents.fill(Content::from(Vec::new()));
         }
@@ -77,19 +77,16 @@ impl Responses {
         };
         let bad = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\
             Content-Length: 12\r\n\r\nbad request\n";
-        let mut all = vec![
-            fixed(bad, true),
-            fixed("HTTP/1.1 100 Continue\r\n\r\n", false),
-        ];
+        let mut all = vec![fixed(bad, true), fixed("HTTP/1.1 100 Continue\r\n\r\n", false)];
         for content in &contents {
             all.extend(answers(config, content.bytes()));
         }
         let targets = config.sizes.iter();
-        let lengths = contents.iter().map(|content| content.bytes().len());
-        let foreign = lengths.map(|length| ForeignHeads {
-            cgi: cgi_head(config, length),
-            h2: [false, true].map(|is_call| h2_head(config, length, is_call)),
-        });
+        let foreign =
+            contents.iter().map(|content| content.bytes().len()).map(|length| ForeignHeads {
+                cgi: cgi_head(config, length),
+                h2: [false, true].map(|is_call| h2_head(config, length, is_call)),
+            });
         Ok(Responses {
             all,
             foreign: foreign.collect(),
@@ -98,10 +95,9 @@ impl Responses {
         })
     }
 
-    /// The answer to a request, of whose bytes `target` is the request target where it is known. A
-    /// client of HTTP/1.0 is told that the connection persists; one of HTTP/1.1 takes it for granted
-    /// (RFC 9112 §9.3). Where content goes by the target and the target is not known, it is
-    /// [`BAD_REQUEST`]: an answer of the wrong size would not be noticed.
+    /// Returns the answer to a request. `target` is the request target, if known. A response to a client of HTTP/1.0
+    /// states that the connection persists; a client of HTTP/1.1 assumes it (RFC 9112 §9.3). If content depends on the
+    /// target and the target is not known, the answer is [`BAD_REQUEST`]: one of the wrong size would not be noticed.
     pub(crate) fn answer(&self, end: &RequestEnd, target: Option<&[u8]>) -> Which {
         let connection = match (end.keep_alive, end.minor) {
             (true, 1..) => 0,
@@ -117,40 +113,40 @@ impl Responses {
         (FIRST + ANSWERS * content + connection + usize::from(end.is_head)) as Which
     }
 
-    /// Which content a request target is answered with.
+    /// Returns the index of the content for a request target.
     pub(crate) fn content_of(&self, target: &[u8]) -> usize {
         let mut known = self.targets.iter();
         known.position(|one| one == target).map_or(0, |at| at + 1)
     }
 
-    /// Content by its index.
+    /// Returns the content with this index.
     pub(crate) fn bytes(&self, content: usize) -> &[u8] {
         self.contents[content].bytes()
     }
 
-    /// The head of the answer that ends its connection, in HTTP/1.1.
+    /// Returns the HTTP/1.1 head of the answer that closes the connection.
     pub(crate) fn closing_head(&self, content: usize) -> &[u8] {
         &self.all[FIRST + ANSWERS * content + ANSWERS - 1].front
     }
 
-    /// The head with the status in a field, as CGI has it (RFC 3875 §6.3.3).
+    /// Returns the head with the status in a field, as in CGI (RFC 3875 §6.3.3).
     pub(crate) fn cgi_head(&self, content: usize) -> &[u8] {
         &self.foreign[content].cgi
     }
 
-    /// The header block of HTTP/2, of a plain answer or of one to a call by gRPC.
+    /// Returns the HTTP/2 header block of a plain answer, or of one to a gRPC call.
     pub(crate) fn h2_head(&self, content: usize, is_call: bool) -> &[u8] {
         &self.foreign[content].h2[usize::from(is_call)]
     }
 
-    /// The trailers of an answer to a call by gRPC: it went well.
+    /// Returns the trailers of a successful answer to a gRPC call.
     pub(crate) fn h2_trailers() -> Vec<u8> {
         let mut block = Vec::new();
         write_field(&mut block, "grpc-status", "0");
         block
     }
 
-    /// Whether content depends on the request target.
+    /// Returns true if content depends on the request target.
     pub(crate) fn goes_by_target(&self) -> bool {
         !self.targets.is_empty()
     }
@@ -159,8 +155,8 @@ impl Responses {
         &self.all[usize::from(which)]
     }
 
-    /// The longest piece of a response from `offset` on that one call can send, and whether more
-    /// follows it. Empty: the response is sent.
+    /// Returns the longest piece of a response from `offset` that one call can send, and true if more follows. Empty:
+    /// the response is sent.
     pub(crate) fn piece(&self, which: Which, offset: usize) -> (&[u8], bool) {
         let response = self.get(which);
         match response.front.get(offset..) {
@@ -175,18 +171,13 @@ impl Responses {
     }
 }
 
-/// All answers with some content: to GET and HEAD, by what is said of the connection.
+/// Creates all answers with this content: to GET and HEAD, for each value of `Connection`.
 fn answers(config: &OriginConfig, content: &[u8]) -> [Response; ANSWERS] {
     let answer = |connection: &str, closes: bool, to_head: bool| {
         let mut front = head(config, content.len(), connection);
         let content = if to_head { &[] } else { content };
         front.extend_from_slice(&content[..content.len().min(INLINE)]);
-        Response {
-            front,
-            has_tail: content.len() > INLINE,
-            closes,
-            is_answer: true,
-        }
+        Response { front, has_tail: content.len() > INLINE, closes, is_answer: true }
     };
     let close = "Connection: close\r\n";
     let keep_alive = "Connection: keep-alive\r\n";
@@ -226,11 +217,12 @@ fn check(config: &OriginConfig) -> io::Result<()> {
     Ok(())
 }
 
-/// The fields of an answer, whatever the protocol.
+/// Returns the fields of an answer, the same in all protocols.
 fn fields(config: &OriginConfig, length: usize) -> impl Iterator<Item = (&str, String)> {
     let has_content = !has_no_content(config.status);
-    let content_type = (!config.content_type.is_empty()).then_some(&config.content_type);
-    let content_type = content_type.map(|kind| ("Content-Type", kind.clone()));
+    let content_type = (!config.content_type.is_empty())
+        .then_some(&config.content_type)
+        .map(|kind| ("Content-Type", kind.clone()));
     let own = config.fields.iter();
     std::iter::once(("Server", "weir".to_owned()))
         .chain(content_type.filter(|_| has_content))
@@ -247,7 +239,7 @@ fn cgi_head(config: &OriginConfig, length: usize) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// A header block without a table and without Huffman's code (RFC 7541 §6.2.2).
+/// Encodes a header block without dynamic table and Huffman code (RFC 7541 §6.2.2).
 fn h2_head(config: &OriginConfig, length: usize, is_call: bool) -> Vec<u8> {
     let mut block = Vec::new();
     let status = if is_call { 200 } else { config.status };
@@ -264,7 +256,7 @@ fn h2_head(config: &OriginConfig, length: usize, is_call: bool) -> Vec<u8> {
     block
 }
 
-/// A field that no table has and none is to keep.
+/// Encodes a field as a literal that is not added to the dynamic table.
 fn write_field(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
     for text in [name, value] {
@@ -273,7 +265,7 @@ fn write_field(block: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// An integer whose first byte has seven bits of it (RFC 7541 §5.1).
+/// Encodes an integer with a seven-bit prefix (RFC 7541 §5.1).
 fn write_length(block: &mut Vec<u8>, length: usize) {
     const MOST: usize = 0x7f;
     if length < MOST {
@@ -302,7 +294,7 @@ fn head(config: &OriginConfig, length: usize, connection: &str) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// Reason phrases of the codes that people use (RFC 9110 §15); others need none.
+/// Returns the reason phrase of common status codes (RFC 9110 §15); empty for others.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -21,7 +21,7 @@ use crate::stall::{FirstRequest, Stalls};
 use crate::worker::Worker;
 use crate::{Counters, OriginConfig};
 
-/// Bytes read at once.
+/// Size of a read in bytes.
 const BUFFER: usize = 64 * 1024;
 
 /// A running origin server. It stops when it is dropped.
@@ -29,9 +29,9 @@ const BUFFER: usize = 64 * 1024;
 pub struct Origin {
     addresses: Vec<SocketAddr>,
     backlog: u32,
-    /// The listeners of each thread.
+    /// Listeners of each thread.
     listeners: Vec<Arc<Listeners>>,
-    /// The counts of each thread, by listener.
+    /// Counters of each thread, by listener.
     tallies: Vec<Arc<[Tally]>>,
     thread_ids: Vec<u32>,
     threads: Vec<JoinHandle<()>>,
@@ -39,24 +39,24 @@ pub struct Origin {
     taken: Arc<[AtomicU32]>,
 }
 
-/// What all threads of a server start from.
+/// Initial state of all threads of a server.
 struct Shared {
     config: OriginConfig,
     responses: Arc<Responses>,
     first: Arc<FirstRequest>,
     line: Option<Arc<Line>>,
-    /// What has been taken of each listener's speed, per cent.
+    /// Reduction of each listener's speed, per cent.
     taken: Arc<[AtomicU32]>,
     clock: Instant,
     wake: Arc<OwnedFd>,
 }
 
 impl Origin {
-    /// Starts a server and returns when it listens.
+    /// Starts a server and returns once it listens.
     ///
     /// # Errors
-    /// The configuration is impossible ([`io::ErrorKind::InvalidInput`]), an address cannot be
-    /// listened on, or a thread cannot be started or pinned.
+    /// Fails if the configuration is invalid ([`io::ErrorKind::InvalidInput`]), an address cannot be listened on, or a
+    /// thread cannot be started or pinned.
     pub fn start(config: OriginConfig) -> io::Result<Origin> {
         let cpus: Vec<Option<u32>> = match &config.cpus[..] {
             [] => vec![None],
@@ -76,9 +76,7 @@ impl Origin {
         let shared = Arc::new(Shared {
             responses: Arc::new(Responses::new(&config)?),
             first: Arc::new(FirstRequest::new()),
-            line: config
-                .concurrency
-                .map(|at_once| Arc::new(Line::new(at_once))),
+            line: config.concurrency.map(|at_once| Arc::new(Line::new(at_once))),
             taken: Arc::clone(&origin.taken),
             clock: Instant::now(),
             config,
@@ -95,11 +93,12 @@ impl Origin {
         Ok(origin)
     }
 
-    /// Listens on one more address, at a place where no other listener is, 0 to 255: gives the address with
-    /// the port that was taken. The socket belongs to the network namespace of the calling thread.
+    /// Listens on an additional address, at an unused position from 0 to 255. Returns the address with the actual port.
+    /// The socket belongs to the network namespace of the calling thread.
     ///
     /// # Errors
-    /// The place is taken or is none ([`io::ErrorKind::InvalidInput`]), or the address cannot be listened on.
+    /// Fails if the position is used or out of range ([`io::ErrorKind::InvalidInput`]), or the address cannot be
+    /// listened on.
     pub fn open(&self, place: usize, wanted: SocketAddr) -> io::Result<SocketAddr> {
         let mut address = wanted;
         let why = |address: SocketAddr| {
@@ -122,19 +121,17 @@ impl Origin {
         }
     }
 
-    /// Takes so many per cent of its speed from the listener at a place, 90 at most: its delays become as much longer
-    /// as it answers fewer requests in the same time.
+    /// Reduces the speed of the listener at a position by this percentage, 90 at most: its delays are lengthened so
+    /// that it answers that many fewer requests in the same time.
     pub fn take(&self, place: usize, percent: u32) {
         if let Some(taken) = self.taken.get(place) {
             taken.store(percent, Ordering::Relaxed);
         }
     }
 
-    /// Listens no more at a place. Connections that were accepted there go on.
+    /// Stops listening at a position. Connections accepted there go on.
     pub fn close(&self, place: usize) {
-        self.listeners
-            .iter()
-            .for_each(|of_thread| of_thread.close(place));
+        self.listeners.iter().for_each(|of_thread| of_thread.close(place));
     }
 
     fn start_thread(
@@ -151,10 +148,8 @@ impl Origin {
         let shared = Arc::clone(shared);
         let body = move || {
             let worker = prepare(cpu).and_then(|()| {
-                let seed = shared
-                    .config
-                    .seed
-                    .wrapping_add(index.wrapping_mul(0x5851_f42d_4c95_7f2d));
+                let seed =
+                    shared.config.seed.wrapping_add(index.wrapping_mul(0x5851_f42d_4c95_7f2d));
                 let service = Service {
                     responses: Arc::clone(&shared.responses),
                     tallies,
@@ -177,23 +172,23 @@ impl Origin {
                 worker.run();
             }
         };
-        let thread = thread::Builder::new()
-            .name(format!("origin-{index}"))
-            .spawn(body)?;
+        let thread = thread::Builder::new().name(format!("origin-{index}")).spawn(body)?;
         self.threads.push(thread);
-        let gone = |_| io::Error::other("the thread ended before it had begun to serve");
-        self.thread_ids.push(start.recv().map_err(gone)??);
+        self.thread_ids.push(
+            start
+                .recv()
+                .map_err(|_| io::Error::other("the thread ended before it had begun to serve"))??,
+        );
         Ok(())
     }
 
-    /// The addresses listened on, in the order of [`OriginConfig::listen`], with the ports that
-    /// were taken.
+    /// Returns the addresses listened on, in the order of [`OriginConfig::listen`], with the actual ports.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What the listeners at a place ([`Origin::open`], or the index in [`Origin::addresses`]) have done so
-    /// far, over all threads. Zeros when there never was one.
+    /// Returns the counters of the listeners at a position ([`Origin::open`], or the index in [`Origin::addresses`]),
+    /// summed over all threads. Zeros if there never was one.
     pub fn counters(&self, index: usize) -> Counters {
         let mut sum = Counters::default();
         for tally in self.tallies.iter().filter_map(|tallies| tallies.get(index)) {
@@ -202,12 +197,12 @@ impl Origin {
         sum
     }
 
-    /// The kernel's ids of the serving threads, as in `/proc/self/task/ID/schedstat`.
+    /// Returns the kernel's ids of the serving threads, as in `/proc/self/task/ID/schedstat`.
     pub fn thread_ids(&self) -> &[u32] {
         &self.thread_ids
     }
 
-    /// Stops the server: connections are closed and the ports are free when this returns.
+    /// Stops the server. Its connections are closed and its ports free when this returns.
     pub fn stop(self) {}
 }
 
@@ -222,7 +217,7 @@ impl Drop for Origin {
     }
 }
 
-/// Makes the calling thread one that serves.
+/// Pins the calling thread to a CPU and sets its timer slack.
 fn prepare(cpu: Option<u32>) -> io::Result<()> {
     if let Some(cpu) = cpu {
         weir_probe::keep_to(None, &[cpu]).map_err(|error| {

@@ -1,7 +1,6 @@
-//! Connections by number. A number names one connection for ever: events and timers that outlive
-//! theirs find nothing.
+//! Connections by key. A key is never reused: events and timers that outlive their connection find nothing.
 
-/// Names one entry: the place, and how often the place was taken before.
+/// Identifies one entry: its position, and how often the position was used before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     place: u32,
@@ -9,7 +8,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// For epoll's 64 bits of user data.
+    /// Encodes the key for epoll's 64 bits of user data.
     pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.turn) << 32 | u64::from(self.place)
     }
@@ -29,7 +28,7 @@ struct Entry<T> {
     value: Option<T>,
 }
 
-/// Values at places that are taken again once they are free.
+/// Values at positions that are reused once they are free.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     entries: Vec<Entry<T>>,
@@ -38,10 +37,7 @@ pub(crate) struct Slab<T> {
 
 impl<T> Slab<T> {
     pub(crate) fn new() -> Slab<T> {
-        Slab {
-            entries: Vec::new(),
-            free: Vec::new(),
-        }
+        Slab { entries: Vec::new(), free: Vec::new() }
     }
 
     pub(crate) fn insert(&mut self, value: T) -> Key {
@@ -53,10 +49,7 @@ impl<T> Slab<T> {
         }
         // Fits: each entry holds a descriptor, of which there are at most 2^31.
         let place = self.entries.len() as u32;
-        self.entries.push(Entry {
-            turn: 0,
-            value: Some(value),
-        });
+        self.entries.push(Entry { turn: 0, value: Some(value) });
         Key { place, turn: 0 }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::Stall;
 use crate::delay::nanoseconds;
 
-/// When the server received its first request, from which stalls are counted. Shared by its threads.
+/// Time at which the server received its first request, from which stalls are counted. Shared by its threads.
 #[derive(Debug)]
 pub(crate) struct FirstRequest(AtomicU64);
 
@@ -16,13 +16,12 @@ impl FirstRequest {
         FirstRequest(AtomicU64::new(NONE_YET))
     }
 
-    /// A request came; only the first one counts. The clock is not read for the others.
+    /// Records a request; only the first one counts. The clock is not read for the others.
     pub(crate) fn came(&self, now_ns: impl FnOnce() -> u64) {
         if self.0.load(Ordering::Relaxed) == NONE_YET {
             // Whoever loses the race was not the first.
             let _ =
-                self.0
-                    .compare_exchange(NONE_YET, now_ns(), Ordering::Relaxed, Ordering::Relaxed);
+                self.0.compare_exchange(NONE_YET, now_ns(), Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
@@ -32,11 +31,10 @@ impl FirstRequest {
     }
 }
 
-/// One thread's way through the stalls.
+/// The stalls that a thread still has to observe.
 #[derive(Debug)]
 pub(crate) struct Stalls {
-    /// Begin and end of those that are still to come, in nanoseconds after the first request, the
-    /// next one last.
+    /// Begin and end of the remaining stalls, in nanoseconds after the first request, the next one last.
     to_come: Vec<(u64, u64)>,
 }
 
@@ -54,14 +52,13 @@ impl Stalls {
         self.to_come.is_empty()
     }
 
-    /// When the next stall begins, as far as that is known.
+    /// Returns the begin of the next stall; `None` if there is none, or before the first request.
     pub(crate) fn next_begin(&self, first: &FirstRequest) -> Option<u64> {
         let (begin, _) = self.to_come.last()?;
         Some(first.get()?.saturating_add(*begin))
     }
 
-    /// When the stall ends that has begun by now, if one has. A stall that is over already, because
-    /// nobody looked, counts as past.
+    /// Returns the end of the current stall, if there is one. A stall that ended unobserved counts as past.
     pub(crate) fn end_of_current(&mut self, first: &FirstRequest, now_ns: u64) -> Option<u64> {
         let first = first.get()?;
         while let Some((begin, end)) = self.to_come.last() {

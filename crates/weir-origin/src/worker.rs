@@ -17,37 +17,37 @@ use crate::listener::{Listeners, MOST_LISTENERS};
 use crate::slab::{Key, Slab};
 use crate::stall::Stalls;
 
-/// Connections accepted in a row before others have their turn.
+/// Maximum number of consecutive accepts before other connections have their turn.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// How long nothing is accepted after the kernel had no descriptor or memory for a connection. The
-/// listener stays readable all the while, so it must not be asked.
+/// Time without accepting after the kernel had no descriptor or memory for a connection. The listener stays readable
+/// all the while, so its events are disabled.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 
-/// Events taken at once.
+/// Maximum number of events per call.
 const EVENTS: usize = 256;
 
-/// Epoll's user data of what is no connection: beyond all keys, see [`Slab`].
+/// User data of epoll events that do not belong to a connection: above all keys, see [`Slab`].
 const WAKE: u64 = u64::MAX;
 pub(crate) const LISTENER: u64 = 1 << 63;
 
 /// One thread of a server.
 pub(crate) struct Worker {
-    /// Becomes readable, for good, when the server is to stop.
+    /// Event descriptor that becomes readable, for good, when the server is to stop.
     wake: Arc<OwnedFd>,
     listeners: Arc<Listeners>,
-    /// When listeners that were told to pause are asked again.
+    /// Time at which paused listeners are resumed.
     resume_ns: Option<u64>,
     connections: Slab<Connection>,
-    /// Connections that were accepted, or have more to read, and wait for their turn.
+    /// Connections that were just accepted, or have more to read, and wait for their turn.
     turns: Vec<Key>,
-    /// When pending responses are due.
+    /// Due times of pending responses.
     timers: BinaryHeap<Reverse<(u64, Key)>>,
     stalls: Stalls,
     service: Service,
 }
 
-/// The server is to stop.
+/// Signals that the server is to stop.
 struct Stop;
 
 impl Worker {
@@ -106,7 +106,7 @@ impl Worker {
         Ok(())
     }
 
-    /// How long epoll may wait; `None`: until something happens.
+    /// Returns the longest time that epoll may wait; `None` for no limit.
     fn timeout(&self) -> Option<Timespec> {
         if !self.turns.is_empty() {
             return Some(timespec(0));
@@ -117,8 +117,8 @@ impl Worker {
         Some(timespec(next.saturating_sub(self.service.now_ns())))
     }
 
-    /// Stands still if a stall has begun, as a stopped process would: what comes meanwhile waits in
-    /// the kernel, and timers that become due fire afterwards.
+    /// Stands still if a stall has begun, as a stopped process would: data arriving meanwhile wait in the kernel, and
+    /// timers that become due fire afterwards.
     fn sit_out_stall(&mut self) -> Result<(), Stop> {
         if self.stalls.is_over() {
             return Ok(());
@@ -161,7 +161,7 @@ impl Worker {
         }
     }
 
-    /// No descriptor or no memory (EMFILE, ENFILE, ENOBUFS, ENOMEM).
+    /// Pauses a listener for lack of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM).
     #[cold]
     fn pause_listener(&mut self, index: usize) {
         self.service.tallies[index].accept_errors.add(1);
@@ -202,7 +202,7 @@ impl Worker {
         }
     }
 
-    /// Lets a connection do what it can, then arranges for it to be called again.
+    /// Lets a connection proceed, then arranges its next turn.
     fn turn(&mut self, key: Key) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
@@ -231,8 +231,8 @@ impl Worker {
     }
 }
 
-/// Makes sure that epoll knows a connection, and with `room` that it tells when there is room to
-/// send. Edge-triggered: nothing has to be taken back.
+/// Registers a connection with epoll and, with `room`, for events about room to send. Edge-triggered: nothing has to be
+/// undone.
 fn add(epoll: &OwnedFd, connection: &mut Connection, key: Key, room: bool) -> Result<(), Errno> {
     if connection.is_added && (connection.tells_room || !room) {
         return Ok(());

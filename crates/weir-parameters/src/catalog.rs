@@ -1,4 +1,4 @@
-//! The catalog itself: rows of proxies and of the kernel, and questions about whole settings.
+//! The catalog: rows of proxies and of the kernel, and methods that answer questions about whole settings.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -12,7 +12,7 @@ use crate::quantity::{self, Quantities, Quantity};
 use crate::row::{Context, EffectiveFrom, Hop, Parameter, Scope};
 use crate::scoped::Scoped;
 
-/// The name of a file in `parameters/`, and its text.
+/// Expands to the name of a file in `parameters/` and its text.
 macro_rules! builtin {
     ($name:expr) => {
         (
@@ -22,7 +22,7 @@ macro_rules! builtin {
     };
 }
 
-/// Files of rows that come with weir, by name: one for each proxy, and what goes with every proxy.
+/// Built-in files of rows by name: one for each proxy, and those of the parameters that every proxy has.
 macro_rules! builtin_files {
     ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
         &[$(builtin!(stringify!($name)),)* builtin!("kernel"), builtin!("process"), builtin!("workload")]
@@ -31,11 +31,11 @@ macro_rules! builtin_files {
 
 const BUILTIN: &[(&str, &str)] = weir_model::proxies!(builtin_files);
 
-/// All rows. A clone shares them.
+/// All rows. Clones share them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catalog {
     shared: Arc<Shared>,
-    /// Release of the kernel whose defaults count; `None`: the newest that the rows know.
+    /// Kernel release whose defaults apply. `None`: the newest release that the rows know.
     kernel: Option<String>,
 }
 
@@ -43,12 +43,12 @@ pub struct Catalog {
 struct Shared {
     files: Vec<Rows>,
     quantities: Quantities,
-    /// Users' files: name and text.
+    /// Name and text of each user's file.
     user: Vec<(String, String)>,
 }
 
 impl Catalog {
-    /// The rows that come with weir.
+    /// Returns the catalog of the rows that come with weir.
     pub fn builtin() -> Catalog {
         static READ: LazyLock<Catalog> = LazyLock::new(|| {
             Catalog::parse(BUILTIN)
@@ -57,10 +57,10 @@ impl Catalog {
         READ.clone()
     }
 
-    /// A catalog with the rows of some files, each a name and its text, and of no others.
+    /// Creates a catalog with the rows of these files alone, each a name and its text.
     ///
     /// # Errors
-    /// A text is no file of rows, or a row contradicts itself or another.
+    /// Returns an error if a text is not a file of rows, or if a row contradicts itself or another.
     pub fn parse(files: &[(&str, &str)]) -> Result<Catalog, CatalogError> {
         let read = files.iter().map(|(file, text)| Rows::parse(file, text));
         Catalog::of(read.collect::<Result<_, _>>()?, Vec::new())
@@ -68,136 +68,121 @@ impl Catalog {
 
     fn of(files: Vec<Rows>, user: Vec<(String, String)>) -> Result<Catalog, CatalogError> {
         check(&files)?;
-        let quantities = files.iter().flat_map(|rows| rows.quantities.clone());
-        let quantities = quantities.collect();
-        Ok(Catalog {
-            shared: Arc::new(Shared {
-                files,
-                quantities,
-                user,
-            }),
-            kernel: None,
-        })
+        let quantities = files.iter().flat_map(|rows| rows.quantities.clone()).collect();
+        Ok(Catalog { shared: Arc::new(Shared { files, quantities, user }), kernel: None })
     }
 
-    /// The same catalog with the rows of a user's file. `file` is what errors call it.
+    /// Adds the rows of a user's file. `file` is its name in errors.
     ///
     /// # Errors
-    /// The text is no file of rows, or a row contradicts itself or another, or has an id that there
-    /// is already.
+    /// Returns an error if the text is not a file of rows, or if a row contradicts itself or another, or has an id that
+    /// exists already.
     pub fn with_rows(self, file: &str, text: &str) -> Result<Catalog, CatalogError> {
-        let Shared {
-            mut files,
-            mut user,
-            ..
-        } = Arc::unwrap_or_clone(self.shared);
+        let Shared { mut files, mut user, .. } = Arc::unwrap_or_clone(self.shared);
         files.push(Rows::parse(file, text)?);
         user.push((file.to_owned(), text.to_owned()));
         let kernel = self.kernel;
-        Ok(Catalog {
-            kernel,
-            ..Catalog::of(files, user)?
-        })
+        Ok(Catalog { kernel, ..Catalog::of(files, user)? })
     }
 
-    /// The same catalog with the defaults of this kernel, by its release (uname(2)).
+    /// Returns the catalog with the defaults of the kernel of this release (uname(2)).
     #[must_use]
     pub fn for_kernel(self, release: &str) -> Catalog {
-        Catalog {
-            kernel: Some(release.to_owned()),
-            ..self
-        }
+        Catalog { kernel: Some(release.to_owned()), ..self }
     }
 
-    /// The same catalog with the defaults of this version of a proxy, as it names itself
+    /// Returns the catalog with the defaults of this version of a proxy. `program` is the proxy's own version string
     /// (`nginx/1.22.1`).
     #[must_use]
     pub fn for_proxy(mut self, proxy: ProxyKind, program: &str) -> Catalog {
         let version = program.rsplit('/').next().unwrap_or_default();
-        let files = Arc::make_mut(&mut self.shared).files.iter_mut();
-        let rows = files
+        Arc::make_mut(&mut self.shared)
+            .files
+            .iter_mut()
             .filter(|rows| rows.proxy == Some(proxy))
-            .flat_map(|rows| &mut rows.parameters);
-        rows.filter(|row| row.scope.is_configuration())
+            .flat_map(|rows| &mut rows.parameters)
+            .filter(|row| row.scope.is_configuration())
             .for_each(|row| row.default = row.default.only(version));
         self
     }
 
-    /// Names and texts of the users' files, in the order in which they were added: with
-    /// [`Catalog::with_rows`] they make the same catalog elsewhere.
+    /// Returns names and texts of the users' files in the order in which they were added. Passed to
+    /// [`Catalog::with_rows`], they make the same catalog elsewhere.
     pub fn user_rows(&self) -> &[(String, String)] {
         &self.shared.user
     }
 
     fn rows(&self, proxy: ProxyKind) -> impl Iterator<Item = &Rows> {
-        let of_proxy = move |rows: &&Rows| rows.proxy == Some(proxy);
-        self.shared.files.iter().filter(of_proxy)
+        self.shared.files.iter().filter(move |rows| rows.proxy == Some(proxy))
     }
 
-    /// The directives of `proxy`, in the order of the files.
+    /// Returns the directives of `proxy`, in the order of the files.
     pub fn parameters(&self, proxy: ProxyKind) -> impl Iterator<Item = &Parameter> {
-        let rows = self.rows(proxy).flat_map(|rows| &rows.parameters);
-        rows.filter(|row| row.scope.is_configuration())
+        self.rows(proxy)
+            .flat_map(|rows| &rows.parameters)
+            .filter(|row| row.scope.is_configuration())
     }
 
-    /// What goes with every proxy, the kernel's parameters and the limits of processes, in the order
-    /// of the files.
+    /// Returns the parameters that go with every proxy (of the kernel and limits of processes), in the order of the
+    /// files.
     pub fn host_parameters(&self) -> impl Iterator<Item = &Parameter> {
-        let rows = self.shared.files.iter().flat_map(|rows| &rows.parameters);
-        rows.filter(|row| row.scope.is_of_host())
+        self.shared
+            .files
+            .iter()
+            .flat_map(|rows| &rows.parameters)
+            .filter(|row| row.scope.is_of_host())
     }
 
-    /// What the pods of a controller's proxy have, with every proxy.
+    /// Returns the parameters of the pods of a controller's proxy, the same for every proxy.
     pub fn workload_parameters(&self) -> impl Iterator<Item = &Parameter> {
-        let rows = self.shared.files.iter().flat_map(|rows| &rows.parameters);
-        rows.filter(|row| row.scope == Scope::Workload)
+        self.shared
+            .files
+            .iter()
+            .flat_map(|rows| &rows.parameters)
+            .filter(|row| row.scope == Scope::Workload)
     }
 
-    /// Names of the kernel settings that have a row.
+    /// Returns the names of the kernel settings that have a row.
     pub fn sysctls(&self) -> impl Iterator<Item = String> {
-        self.host_parameters()
-            .filter_map(|row| match &row.effective {
-                EffectiveFrom::Sysctl { name } if row.scope.is_kernel() => Some(name.clone()),
-                _ => None,
-            })
+        self.host_parameters().filter_map(|row| match &row.effective {
+            EffectiveFrom::Sysctl { name } if row.scope.is_kernel() => Some(name.clone()),
+            _ => None,
+        })
     }
 
-    /// All that can be set for `proxy`: its directives, then what goes with every proxy.
+    /// Returns all parameters that can be set for `proxy`: its directives, then those that go with every proxy.
     pub fn all(&self, proxy: ProxyKind) -> impl Iterator<Item = &Parameter> {
-        let rows = self.parameters(proxy).chain(self.host_parameters());
-        rows.chain(self.workload_parameters())
+        self.parameters(proxy).chain(self.host_parameters()).chain(self.workload_parameters())
     }
 
-    /// The row with this id.
+    /// Returns the row with this id.
     pub fn get(&self, proxy: ProxyKind, id: &str) -> Option<&Parameter> {
         self.all(proxy).find(|row| row.id == id)
     }
 
-    /// What a change of a parameter reaches.
+    /// Returns the scope of a parameter: the part of the system that a change of it reaches.
     pub fn scope(&self, proxy: ProxyKind, id: &str) -> Option<Scope> {
         self.get(proxy, id).map(|row| row.scope)
     }
 
-    /// The parameter that says what a proxy's process is started through.
+    /// Returns the parameter that names the launcher of a proxy's process.
     pub fn launcher(&self) -> Option<&Parameter> {
-        let is_it = |row: &&Parameter| row.effective == EffectiveFrom::Launcher;
-        self.host_parameters().find(is_it)
+        self.host_parameters().find(|row| row.effective == EffectiveFrom::Launcher)
     }
 
-    /// The parameter that says what carries an arm's bytes.
+    /// Returns the parameter that selects what carries an arm's bytes.
     pub fn transport(&self) -> Option<&Parameter> {
-        let is_it = |row: &&Parameter| matches!(row.effective, EffectiveFrom::Transport { .. });
-        self.host_parameters().find(is_it)
+        self.host_parameters().find(|row| matches!(row.effective, EffectiveFrom::Transport { .. }))
     }
 
-    /// Name of the launcher that `settings` start a proxy through, where they name one.
+    /// Returns the name of the launcher that `settings` start a proxy through. `None` if they name none or the default.
     pub fn started_through<'a>(&self, settings: &'a Settings) -> Option<&'a str> {
         let row = self.launcher()?;
         let level = settings.get(&row.id)?;
         (Some(level) != row.default.newest().level.as_ref()).then_some(level)
     }
 
-    /// Hops on which `settings` have an arm's bytes go past the kernel's TCP.
+    /// Returns the hops on which the bytes of an arm with `settings` bypass the kernel's TCP.
     pub fn bypassed(&self, settings: &Settings) -> BTreeSet<Hop> {
         let row = self.transport();
         row.map_or_else(BTreeSet::new, |row| {
@@ -205,7 +190,7 @@ impl Catalog {
         })
     }
 
-    /// The transport's id and its level that bypasses exactly these hops.
+    /// Returns the transport's id and its level that bypasses exactly these hops.
     pub fn level_bypassing(&self, hops: &BTreeSet<Hop>) -> Option<(&str, String)> {
         let row = self.transport()?;
         let mut levels = row.level.words();
@@ -223,36 +208,40 @@ impl Catalog {
         self.shared.quantities.get(name)
     }
 
-    /// The id that somebody who wrote `id` most likely meant, if any comes near. The last word of a
-    /// sysctl's name is enough.
+    /// Returns the id that was most likely meant by `id`, or `None` if no id is similar. The last word of a sysctl's
+    /// name is enough.
     pub fn nearest(&self, proxy: ProxyKind, id: &str) -> Option<&str> {
         self.nearest_among(&[proxy], id)
     }
 
-    /// The same among what can be set for any of `proxies`.
+    /// Like [`Catalog::nearest`], among all parameters that can be set for any of `proxies`.
     pub fn nearest_among(&self, proxies: &[ProxyKind], id: &str) -> Option<&str> {
         let wanted = folded(id);
-        let rows = proxies.iter().flat_map(|proxy| self.all(*proxy));
-        rows.filter_map(|row| Some((distance(&folded(&row.id), &wanted)?, &*row.id)))
+        proxies
+            .iter()
+            .flat_map(|proxy| self.all(*proxy))
+            .filter_map(|row| Some((distance(&folded(&row.id), &wanted)?, &*row.id)))
             .min_by_key(|(distance, id)| (*distance, id.len()))
             .map(|(_, id)| id)
     }
 
-    /// What Debian's package sets: only what it writes, the rest is the program's default.
+    /// Returns the settings that Debian's package writes. Parameters that it leaves out have the program's default.
     pub fn stock(&self, proxy: ProxyKind) -> Settings {
-        let level = |row: &Parameter| Some((row.id.clone(), row.debian.clone()?));
-        self.parameters(proxy).filter_map(level).collect()
+        self.parameters(proxy)
+            .filter_map(|row| Some((row.id.clone(), row.debian.clone()?)))
+            .collect()
     }
 
-    /// What the program does when nobody sets anything: by its version ([`Catalog::for_proxy`]), else as
-    /// the newest does.
+    /// Returns the program's defaults: those of its version if that is known ([`Catalog::for_proxy`]), else those of
+    /// the newest.
     pub fn defaults(&self, proxy: ProxyKind) -> Settings {
-        let level = |row: &Parameter| Some((row.id.clone(), row.default.newest().level.clone()?));
-        self.parameters(proxy).filter_map(level).collect()
+        self.parameters(proxy)
+            .filter_map(|row| Some((row.id.clone(), row.default.newest().level.clone()?)))
+            .collect()
     }
 
-    /// What the kernel does when nobody sets anything, where that is a fixed level: by its release
-    /// ([`Catalog::for_kernel`]), else as the newest does.
+    /// Returns the kernel's defaults that are fixed levels: those of its release if that is known
+    /// ([`Catalog::for_kernel`]), else those of the newest.
     pub fn kernel_defaults(&self) -> Settings {
         let kernel = self.host_parameters().filter(|row| row.scope.is_kernel());
         kernel
@@ -266,41 +255,43 @@ impl Catalog {
             .collect()
     }
 
-    /// `settings` with the program's defaults for everything they leave out: two configurations are
-    /// the same when these are equal. A default that depends on a version that nobody has said
-    /// ([`Catalog::for_proxy`]) is not filled in, and the kernel's are not, because a host may have
-    /// others than its kernel came with; [`Catalog::inert`] finds what changes nothing there.
+    /// Completes `settings` with the program's defaults. Two configurations are the same if their complete settings are
+    /// equal.
+    ///
+    /// Defaults that depend on an unknown version ([`Catalog::for_proxy`]) are not filled in. Neither are the kernel's,
+    /// because a host may have other values than its kernel came with; [`Catalog::inert`] finds the changes that have
+    /// no effect there.
     pub fn complete(&self, proxy: ProxyKind, settings: &Settings) -> Settings {
-        let always = |row: &Parameter| Some((row.id.clone(), row.default.always()?.to_owned()));
-        let mut complete: Settings = self.parameters(proxy).filter_map(always).collect();
+        let mut complete: Settings = self
+            .parameters(proxy)
+            .filter_map(|row| Some((row.id.clone(), row.default.always()?.to_owned())))
+            .collect();
         complete.extend(settings.clone());
         complete
     }
 
-    /// The same with how a proxy is started and what carries its bytes, where nothing is said of it:
-    /// two arms are the same when these are equal.
+    /// Like [`Catalog::complete`], and fills in launcher and transport too. Two arms are the same if their complete
+    /// settings are equal.
     pub fn complete_arm(&self, proxy: ProxyKind, settings: &Settings) -> Settings {
         self.complete_start(&self.complete(proxy, settings))
     }
 
-    /// `settings` with how a proxy is started and what carries its bytes alone. Nothing is taken for
-    /// the program's default: of arms that are copies of a user's configuration, which may say
-    /// anything, two are the same when these are equal.
+    /// Completes `settings` with launcher and transport alone. The program's defaults are not assumed, because these
+    /// arms are copies of a user's configuration, which may set anything. Two such arms are the same if their complete
+    /// settings are equal.
     pub fn complete_start(&self, settings: &Settings) -> Settings {
-        let of_arm = |row: &&Parameter| {
-            matches!(
-                row.effective,
-                EffectiveFrom::Launcher | EffectiveFrom::Transport { .. }
-            )
-        };
-        let level = |row: &Parameter| Some((row.id.clone(), row.default.newest().level.clone()?));
-        let rows = self.host_parameters().filter(of_arm);
-        let mut complete: Settings = rows.filter_map(level).collect();
+        let mut complete: Settings = self
+            .host_parameters()
+            .filter(|row| {
+                matches!(row.effective, EffectiveFrom::Launcher | EffectiveFrom::Transport { .. })
+            })
+            .filter_map(|row| Some((row.id.clone(), row.default.newest().level.clone()?)))
+            .collect();
         complete.extend(settings.clone());
         complete
     }
 
-    /// Shares `settings` out to those who put them into force.
+    /// Splits `settings` by scope, that is by the component that applies them.
     pub fn split(&self, proxy: ProxyKind, settings: &Settings) -> Scoped {
         let mut scoped = Scoped {
             launcher: self.started_through(settings).map(str::to_owned),
@@ -313,11 +304,11 @@ impl Catalog {
         scoped
     }
 
-    /// Those of an arm's `changes` that change nothing against the arm it is compared with: what
-    /// their rows control has the same value in both, although the levels differ.
+    /// Returns the `changes` of an arm that make no difference to the arm that it is compared with: the controlled
+    /// value is the same in both, although the levels differ.
     ///
-    /// `effective` and `against` are what was read back of the two arms, by parameter id and by the
-    /// name of the quantity. What is missing there is not known, and nothing is said of it.
+    /// `effective` and `against` hold the values read back from the two arms, by parameter id and by name of the
+    /// quantity. Changes whose values are missing there are left out, because nothing is known of them.
     pub fn inert(
         &self,
         proxy: ProxyKind,
@@ -326,39 +317,42 @@ impl Catalog {
         against: &Settings,
     ) -> Vec<Inert> {
         let quantities = self.quantities_of(proxy);
-        let rows = changes
+        changes
             .iter()
-            .filter_map(|(id, level)| Some((self.get(proxy, id)?, level)));
-        rows.filter_map(|(row, level)| quantity::inert(row, level, effective, against, &quantities))
+            .filter_map(|(id, level)| Some((self.get(proxy, id)?, level)))
+            .filter_map(|(row, level)| quantity::inert(row, level, effective, against, &quantities))
             .collect()
     }
 
-    /// The quantities as a proxy has them: of the parameters that are there for it.
+    /// Returns the quantities of a proxy, without members that do not exist for it.
     fn quantities_of(&self, proxy: ProxyKind) -> Quantities {
         let all = &self.shared.quantities;
         let is_there = |id: &String| all.contains_key(id) || self.get(proxy, id).is_some();
-        let of_proxy = |(name, quantity): (&String, &Quantity)| {
-            let mut quantity = quantity.clone();
-            quantity.smallest_of.retain(is_there);
-            quantity.first_of.retain(is_there);
-            (name.clone(), quantity)
-        };
-        all.iter().map(of_proxy).collect()
+        all.iter()
+            .map(|(name, quantity)| {
+                let mut quantity = quantity.clone();
+                quantity.smallest_of.retain(is_there);
+                quantity.first_of.retain(is_there);
+                (name.clone(), quantity)
+            })
+            .collect()
     }
 
-    /// Blocks of a proxy's configuration that rows may name, and what each is, in words.
+    /// Returns the blocks of a proxy's configuration that rows may name, each with a description.
     pub fn contexts(&self, proxy: ProxyKind) -> impl Iterator<Item = (&str, &str)> {
-        let contexts = self.rows(proxy).flat_map(|rows| &rows.contexts);
-        contexts.map(|(name, words)| (name.as_str(), words.as_str()))
+        self.rows(proxy)
+            .flat_map(|rows| &rows.contexts)
+            .map(|(name, words)| (name.as_str(), words.as_str()))
     }
 
-    /// What a proxy is asked for its effective configuration, in words.
+    /// Returns a description of the output in which a proxy's effective configuration is read, such as "what nginx -T
+    /// prints".
     pub fn asked(&self, proxy: ProxyKind) -> &str {
         let mut asked = self.rows(proxy).filter_map(|rows| rows.asked.as_deref());
         asked.next().unwrap_or("nothing: it is not asked")
     }
 
-    /// A piece of a proxy's configuration as a line for people: `http { gzip on; }`.
+    /// Formats a piece of a proxy's configuration as a line for people: `http { gzip on; }`.
     pub fn line(&self, proxy: ProxyKind, context: &Context, text: &str) -> String {
         let lines = || self.rows(proxy).map(|rows| &rows.lines);
         let own = lines().find_map(|lines| lines.get(context.name()));
@@ -368,8 +362,8 @@ impl Catalog {
             .replace("{text}", text)
     }
 
-    /// Settings that do not go together, among those in `settings` (the rules of parameters that
-    /// are left out do not speak), and what holds where those say nothing.
+    /// Returns the conflicts of `settings` with each other and with the values of unset parameters, which `unsaid`
+    /// decides. Constraints of parameters that are not in `settings` are not checked.
     pub fn conflicts(
         &self,
         proxy: ProxyKind,
@@ -392,13 +386,14 @@ impl Catalog {
         let rows = self.all(proxy);
         rows.filter_map(|row| Some((row, settings.get(&row.id)?)))
             .flat_map(|(row, level)| {
-                let constraints = row.constraints.iter();
-                constraints.filter_map(|constraint| constraint.conflict(row, level, &facts))
+                row.constraints
+                    .iter()
+                    .filter_map(|constraint| constraint.conflict(row, level, &facts))
             })
             .collect()
     }
 
-    /// Returns false if a parameter has no effect beside these settings or in this role, whatever its level.
+    /// Returns false if a parameter has no effect with these settings or in this role, whatever its level.
     pub fn has_effect(
         &self,
         proxy: ProxyKind,
@@ -416,19 +411,17 @@ impl Catalog {
         self.rows(proxy).find_map(|rows| rows.clients.as_ref())
     }
 
-    /// How many workers a proxy with `settings` has, where they are a number; `None` for `auto` and
-    /// where the catalog has no word on it.
+    /// Returns the number of workers of a proxy with `settings`. `None` if it is no number (`auto`) or the catalog has
+    /// no setting for it.
     pub fn workers(&self, proxy: ProxyKind, settings: &Settings) -> Option<u64> {
-        let of_file = |rows: &Rows| {
+        let id = self.rows(proxy).find_map(|rows| {
             let clients = rows.clients.as_ref().map(|clients| &clients.workers);
             rows.workers.as_ref().or(clients).cloned()
-        };
-        let id = self.rows(proxy).find_map(of_file)?;
+        })?;
         self.complete(proxy, settings).get(&id)?.parse().ok()
     }
 
-    /// How many clients a proxy with `settings` can serve at once. `None` where the catalog has no word
-    /// on it.
+    /// Returns the number of clients that a proxy with `settings` can serve at once. `None` if the catalog cannot tell.
     pub fn client_limits(
         &self,
         proxy: ProxyKind,
@@ -442,14 +435,14 @@ impl Catalog {
     }
 }
 
-/// An id as it is compared with what somebody wrote: `-` as `_`, and a path below /proc/sys with
-/// dots.
+/// Normalizes an id for comparison: `-` becomes `_`, and a path below /proc/sys gets dots.
 fn folded(id: &str) -> String {
     let id = id.strip_prefix("/proc/sys/").unwrap_or(id);
     id.replace('-', "_").replace('/', ".").to_ascii_lowercase()
 }
 
-/// How far `wanted` is from an id, both folded; `None`: too far to be meant.
+/// Returns the edit distance between an id and `wanted`, both folded. `None` if it is too large for `wanted` to mean
+/// this id.
 fn distance(id: &str, wanted: &str) -> Option<usize> {
     let near = |id: &str, wanted: &str| {
         let distance = strsim::damerau_levenshtein(id, wanted);
@@ -457,10 +450,8 @@ fn distance(id: &str, wanted: &str) -> Option<usize> {
     };
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     // `nofile` for `rlimit_nofile`: the end of a name is as good as all of it.
-    let is_end = wanted.len() >= 4
-        && id
-            .strip_suffix(wanted)
-            .is_some_and(|rest| rest.ends_with(['_', '.']));
+    let is_end =
+        wanted.len() >= 4 && id.strip_suffix(wanted).is_some_and(|rest| rest.ends_with(['_', '.']));
     // By the last word alone it is a little less sure.
     let by_last_word = near(&last(id), &last(wanted)).map(|distance| distance + 1);
     let all = [near(id, wanted), by_last_word, is_end.then_some(1)];

@@ -1,4 +1,4 @@
-//! What one setting says about another, and what a whole configuration can carry.
+//! Constraints between settings, and the number of clients that a whole configuration can carry.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +8,37 @@ use weir_model::study::Settings;
 use crate::grammar::{first_number, last_number};
 use crate::row::{Parameter, Role};
 
-/// A rule that a row lays on others.
+/// A rule that a row imposes on other settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constraint {
-    /// What must hold.
+    /// The condition that must hold.
     pub rule: Rule,
-    /// The row's own levels that it is about; none: all.
+    /// Levels of the row's parameter that the rule applies to. Empty: all levels.
     #[serde(default)]
     pub only: Vec<String>,
-    /// What it means when it does not.
+    /// Consequence of a broken rule.
     pub severity: Severity,
-    /// Why, as a clause.
+    /// The reason, as a clause.
     pub because: String,
-    /// What to do about it.
+    /// Advice on how to resolve the conflict.
     pub hint: String,
 }
 
 impl Constraint {
-    /// Returns true if the parameter has no effect beside these settings or in this role, at any level.
+    /// Returns true if the parameter has no effect with these settings or in this role, at any level.
     pub(crate) fn rules_out(&self, settings: &Settings, role: Role) -> bool {
         let is_broken = match &self.rule {
-            Rule::NotWith { setting, levels } => settings
-                .get(setting)
-                .is_some_and(|level| levels.contains(level)),
+            Rule::NotWith { setting, levels } => {
+                settings.get(setting).is_some_and(|level| levels.contains(level))
+            }
             Rule::OnlyRole(only) => *only != role,
             Rule::AtMost { .. } | Rule::AtLeast { .. } => false,
         };
         is_broken && self.only.is_empty()
     }
 
-    /// What must hold, in words: "not above `backlog`", "`on` not while `transport` is sockmap".
+    /// Describes the rule in words: "not above `backlog`", "`on` not while `transport` is sockmap".
     pub fn words(&self) -> String {
         let rule = self.rule.words();
         match &self.only[..] {
@@ -49,7 +49,8 @@ impl Constraint {
 }
 
 impl Parameter {
-    /// Why it has no effect where other settings have these levels, as a clause.
+    /// Returns, as a clause, why the parameter has no effect when other settings have these levels. `None` if nothing
+    /// hinders it.
     pub fn hindrance(&self, level_of: impl Fn(&str) -> Option<String>) -> Option<String> {
         self.constraints.iter().find_map(|constraint| {
             let Rule::NotWith { setting, levels } = &constraint.rule else {
@@ -62,31 +63,31 @@ impl Parameter {
     }
 }
 
-/// What must hold.
+/// A condition that a setting must fulfil.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Rule {
-    /// The level, a number (of several the last), is not above another setting's.
+    /// The level (a number; of several the last) is not above another setting's.
     AtMost {
         /// The other setting.
         setting: String,
-        /// The one that counts where that is not set.
+        /// Setting that is used if `setting` is not set.
         #[serde(default)]
         or: Option<String>,
-        /// The limit where neither is set nor has a default of the program's.
+        /// Limit that is used if neither is set nor has a default of the program's.
         #[serde(default)]
         otherwise: Option<Limit>,
     },
-    /// The level, a number (of several the first), is not below another setting's.
+    /// The level (a number; of several the first) is not below another setting's.
     AtLeast {
         /// The other setting.
         setting: String,
     },
-    /// The setting has no effect, or does not work, while another has one of these levels.
+    /// The setting has no effect, or does not work, while another setting has one of these levels.
     NotWith {
         /// The other setting.
         setting: String,
-        /// Its levels that this one does not go with.
+        /// Levels of the other setting that exclude this one.
         levels: Vec<String>,
     },
     /// The setting has an effect in this role only.
@@ -96,15 +97,14 @@ pub enum Rule {
 impl Rule {
     fn words(&self) -> String {
         match self {
-            Rule::AtMost {
-                setting,
-                or,
-                otherwise,
-            } => {
+            Rule::AtMost { setting, or, otherwise } => {
                 let machine = otherwise.map(|limit| limit.words().to_owned());
-                let settings = [Some(setting), or.as_ref()].into_iter().flatten();
-                let named = settings.map(|setting| format!("`{setting}`"));
-                let limits: Vec<String> = named.chain(machine).collect();
+                let limits: Vec<String> = [Some(setting), or.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .map(|setting| format!("`{setting}`"))
+                    .chain(machine)
+                    .collect();
                 format!("not above {}", limits.join(", or where it is not set "))
             }
             Rule::AtLeast { setting } => format!("not below `{setting}`"),
@@ -120,7 +120,7 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// Descriptors that a process may open, as the proxy inherits it.
+    /// Open descriptors per process, as the proxy inherits the limit.
     DescriptorLimit,
 }
 
@@ -132,80 +132,79 @@ impl Limit {
     }
 }
 
-/// What a broken rule means.
+/// Severity of a broken rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// The setting can do nothing as it stands, and is tried all the same.
+    /// The setting has no effect as it stands. The arm is run all the same.
     Warning,
-    /// The configuration cannot be what it says it is.
+    /// The configuration cannot be what it claims to be.
     Error,
 }
 
-/// Settings that do not go together.
+/// Settings that exclude each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// How grave it is.
+    /// Severity of the conflict.
     pub severity: Severity,
-    /// The settings concerned; the one that the rule belongs to comes first.
+    /// Ids of the settings concerned. The one that the rule belongs to comes first.
     pub ids: Vec<String>,
-    /// What is wrong and why.
+    /// Description of the conflict with its reason.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to resolve the conflict.
     pub hint: String,
 }
 
-/// Clients that a configuration can serve at the same time, all workers together.
+/// Number of clients that a configuration can serve at the same time, all workers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// By the number of connections that the proxy allows itself.
+    /// Limit set by the number of connections that the proxy allows itself.
     pub connections: u64,
-    /// By the number of descriptors that the kernel allows it.
+    /// Limit set by the number of descriptors that the kernel allows the proxy.
     pub descriptors: u64,
 }
 
-/// Descriptors that one process of a proxy may have.
+/// Limits of open descriptors of one process of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimits {
-    /// What it inherits, and has unless its settings say more.
+    /// Soft limit that the process inherits, and keeps unless its settings raise it.
     pub soft: u64,
-    /// What it can raise that to.
+    /// Hard limit, up to which the process can raise the soft one.
     pub hard: u64,
 }
 
-/// What a proxy has to serve clients with.
+/// Resources that a proxy has to serve clients with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Means {
-    /// Descriptors of each of its processes.
+    /// Descriptor limits of each process.
     pub descriptors: DescriptorLimits,
-    /// CPUs: what `auto` workers come to.
+    /// Number of online CPUs, which is the number of workers for `auto`.
     pub cpus_online: u64,
-    /// Connections that ask nothing, which it serves besides.
+    /// Idle connections that the proxy holds besides.
     pub held: u64,
 }
 
-/// Which settings decide how many clients a proxy can hold.
+/// Names of the settings that decide how many clients a proxy can hold.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Clients {
     /// Setting with the number of workers; a word instead of a number means one per CPU.
     pub(crate) workers: String,
-    /// Whether workers are threads of one process, so that connections and descriptors are those of
-    /// all of them together.
+    /// True if workers are threads of one process. Connections and descriptors are then those of all workers together.
     #[serde(default)]
     pub(crate) one_process: bool,
-    /// Setting with the connections of one worker.
+    /// Setting with the maximum connections of one worker.
     pub(crate) connections: String,
-    /// Settings with the descriptors of one worker; the first that is set counts.
+    /// Settings with the descriptor limit of one worker. The first that is set counts.
     pub(crate) descriptors: Vec<String>,
-    /// Whether it raises its soft limit of descriptors to the hard one by itself.
+    /// True if the proxy raises its soft limit of descriptors to the hard one by itself.
     #[serde(default)]
     pub(crate) raises_descriptors: bool,
-    /// What one client takes.
+    /// Resources that one client takes, by role of the proxy.
     pub(crate) per_client: BTreeMap<Role, PerClient>,
 }
 
-/// What one client takes.
+/// Connections and descriptors that one client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PerClient {
@@ -214,15 +213,13 @@ pub(crate) struct PerClient {
 }
 
 impl Clients {
-    /// All settings that it names.
+    /// Returns the ids of all settings in this description.
     pub(crate) fn settings(&self) -> impl Iterator<Item = &String> {
-        [&self.workers, &self.connections]
-            .into_iter()
-            .chain(&self.descriptors)
+        [&self.workers, &self.connections].into_iter().chain(&self.descriptors)
     }
 
-    /// Limits of `settings`, which must be complete (defaults filled in). A connection that asks nothing
-    /// takes a connection and a descriptor in every role.
+    /// Computes the limits of `settings`, which must be complete (defaults filled in). `None` if the role or a number
+    /// is unknown. An idle connection takes a connection and a descriptor in every role.
     pub(crate) fn limits(
         &self,
         settings: &Settings,
@@ -232,22 +229,16 @@ impl Clients {
         let limits = means.descriptors;
         let per_client = self.per_client.get(&role)?;
         let number = |id: &str| settings.get(id).and_then(|level| level.parse::<u64>().ok());
-        let processes = match self.one_process {
-            true => 1,
-            false => number(&self.workers).unwrap_or(means.cpus_online).max(1),
+        let processes = if self.one_process {
+            1
+        } else {
+            number(&self.workers).unwrap_or(means.cpus_online).max(1)
         };
         let connections = number(&self.connections)?;
         let descriptors = self.descriptors.iter().find_map(|id| number(id));
-        let inherited = match self.raises_descriptors {
-            true => limits.hard,
-            false => limits.soft,
-        };
+        let inherited = if self.raises_descriptors { limits.hard } else { limits.soft };
         let descriptors = descriptors.unwrap_or(inherited).min(limits.hard);
-        let left = |of_worker: u64| {
-            of_worker
-                .saturating_mul(processes)
-                .saturating_sub(means.held)
-        };
+        let left = |of_worker: u64| of_worker.saturating_mul(processes).saturating_sub(means.held);
         Some(ClientLimits {
             connections: left(connections) / per_client.connections.max(1),
             descriptors: left(descriptors) / per_client.descriptors.max(1),
@@ -255,7 +246,7 @@ impl Clients {
     }
 }
 
-/// What holds where settings say nothing.
+/// Source of the values that settings leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsaid {
     /// The program's defaults.
@@ -263,22 +254,22 @@ pub enum Unsaid {
         /// Soft limit of descriptors that the proxy inherits.
         descriptor_limit: u64,
     },
-    /// What a configuration of the user's says, which is not known: nothing is taken for it.
+    /// A user's configuration, which is not known. No value is assumed.
     Users,
 }
 
-/// What a rule is judged by.
+/// Values that a rule is judged by.
 pub(crate) struct Facts<'a> {
-    /// Settings, with the program's defaults filled in where those hold.
+    /// Settings, with the program's defaults filled in if those apply.
     pub(crate) settings: &'a Settings,
-    /// What the kernel does where they are silent.
+    /// The kernel's defaults, for settings that are not set.
     pub(crate) kernel: &'a Settings,
     pub(crate) role: Role,
-    /// Soft limit of descriptors that the proxy inherits; `None`: its configuration may raise it.
+    /// Soft limit of descriptors that the proxy inherits. `None`: its configuration may raise it.
     pub(crate) descriptor_limit: Option<u64>,
 }
 
-/// A number that another must keep to, and whose it is.
+/// A number that a level is compared with, and the setting or limit that it comes from.
 struct Bound {
     number: u64,
     name: String,
@@ -286,7 +277,7 @@ struct Bound {
 }
 
 impl Constraint {
-    /// The conflict that `parameter` at `level` has with the other settings, if any.
+    /// Returns the conflict of `parameter` at `level` with the other settings, if any.
     pub(crate) fn conflict(
         &self,
         parameter: &Parameter,
@@ -298,23 +289,23 @@ impl Constraint {
             return None;
         }
         let (ids, broken) = match &self.rule {
-            Rule::AtMost {
-                setting,
-                or,
-                otherwise,
-            } => {
+            Rule::AtMost { setting, or, otherwise } => {
                 let limit = facts.limit([Some(setting), or.as_ref()], *otherwise)?;
                 let (number, name) = (last_number(level)?, &limit.name);
                 let broken = number > limit.number;
-                let message = || format!("`{id}` {number} is above {name} {}", limit.number);
-                (limit.id, broken.then(message)?)
+                (
+                    limit.id,
+                    broken.then(|| format!("`{id}` {number} is above {name} {}", limit.number))?,
+                )
             }
             Rule::AtLeast { setting } => {
                 let limit = facts.limit([Some(setting), None], None)?;
                 let (number, name) = (first_number(level)?, &limit.name);
                 let broken = number < limit.number;
-                let message = || format!("`{id}` {number} is below {name} {}", limit.number);
-                (limit.id, broken.then(message)?)
+                (
+                    limit.id,
+                    broken.then(|| format!("`{id}` {number} is below {name} {}", limit.number))?,
+                )
             }
             Rule::NotWith { setting, levels } => {
                 let other = facts.level(setting)?;
@@ -326,10 +317,11 @@ impl Constraint {
                 let message = levels.contains(other).then(message)?;
                 (Some(setting.clone()), message)
             }
-            Rule::OnlyRole(only) => {
-                let message = || format!("`{id}` has no effect in {}", facts.role.words());
-                (None, (*only != facts.role).then(message)?)
-            }
+            Rule::OnlyRole(only) => (
+                None,
+                (*only != facts.role)
+                    .then(|| format!("`{id}` has no effect in {}", facts.role.words()))?,
+            ),
         };
         let ids = std::iter::once(id.clone()).chain(ids).collect();
         Some(Conflict {
@@ -342,13 +334,13 @@ impl Constraint {
 }
 
 impl Facts<'_> {
-    /// The level of another setting: the study's, the program's default, or else the kernel's.
+    /// Returns the level of another setting: the study's or the program's default, else the kernel's default.
     fn level(&self, id: &str) -> Option<&String> {
         self.settings.get(id).or_else(|| self.kernel.get(id))
     }
 
-    /// The first of `settings` that has a level, or the limit in their absence, or the default that
-    /// the kernel has for one of them.
+    /// Returns the first of `settings` that has a level, else the machine's limit `otherwise`, else the kernel's
+    /// default of one of them.
     fn limit(&self, settings: [Option<&String>; 2], otherwise: Option<Limit>) -> Option<Bound> {
         let of = |levels: &Settings, note: &str| {
             settings.into_iter().flatten().find_map(|id| {
@@ -359,16 +351,15 @@ impl Facts<'_> {
                 })
             })
         };
-        let machine = || {
-            let limit = otherwise?;
-            let number = match limit {
-                Limit::DescriptorLimit => self.descriptor_limit?,
-            };
-            let (name, id) = (limit.words().to_owned(), None);
-            Some(Bound { number, name, id })
-        };
         of(self.settings, "")
-            .or_else(machine)
+            .or_else(|| {
+                let limit = otherwise?;
+                let number = match limit {
+                    Limit::DescriptorLimit => self.descriptor_limit?,
+                };
+                let (name, id) = (limit.words().to_owned(), None);
+                Some(Bound { number, name, id })
+            })
             .or_else(|| of(self.kernel, "the kernel's default of "))
     }
 }

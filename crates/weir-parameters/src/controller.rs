@@ -1,5 +1,5 @@
-//! Kubernetes controllers that configure a proxy by what objects of the cluster say: which objects hold a parameter, and
-//! how the effective value is read. Data of `controllers/*.yaml`.
+//! Kubernetes controllers that configure a proxy from objects of the cluster: which objects hold a parameter, and how
+//! the effective value is read. The data is in `controllers/*.yaml`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,10 @@ use crate::catalog::Catalog;
 use crate::row::{EffectiveFrom, Parameter, Scope};
 use crate::spelling::Spelling;
 
-/// The name of a controller, as rows have it, and its file.
+/// Expands to the name of a controller, as rows use it, and the text of its file.
 macro_rules! builtin {
     ($name:literal) => {
-        (
-            $name,
-            include_str!(concat!("../../../controllers/", $name, ".yaml")),
-        )
+        ($name, include_str!(concat!("../../../controllers/", $name, ".yaml")))
     };
 }
 
@@ -32,64 +29,64 @@ const BUILTIN: [(&str, &str); 4] = [
     builtin!("nginx-ingress"),
 ];
 
-/// What a study calls the workload of a controller's pods.
+/// Name in studies of the workload that a controller's pods belong to.
 const WORKLOAD: &str = "workload";
-/// What a study calls the ConfigMap with a controller's configuration file.
+/// Name in studies of the ConfigMap with a controller's configuration file.
 const FILE: &str = "file";
-/// What stands for the nodes of those pods where an object's name does.
+/// Stands in place of an object's name for the nodes of the controller's pods.
 pub const NODE: &str = "node";
-/// The init container that sets settings of the kernel, and where it stands in a workload.
+/// Name of the init container that sets kernel settings. The next constant is its place in a workload.
 const INIT_CONTAINER: &str = "weir-sysctls";
 const INIT_CONTAINERS: &str = "/spec/template/spec/initContainers";
 
-/// A controller.
+/// A Kubernetes controller that configures a proxy.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Controller {
-    /// Its name in studies and in the rows' `controllers`.
+    /// Name in studies and in the rows' `controllers`.
     #[serde(skip)]
     pub name: String,
-    /// Its name in sentences.
+    /// Name in sentences.
     pub title: String,
     /// The proxy that it configures.
     pub proxy: ProxyKind,
     /// Address of the documentation that the file was written from.
     pub source: String,
-    /// The objects that a study names, by what it calls them.
+    /// Objects that a study can name, by their name in the study.
     pub objects: BTreeMap<String, ObjectKinds>,
-    /// Where rows go that have a key for this controller: a JSON pointer as in [`Site::at`], by object. `POINTER#POINTER` is a
-    /// place in the YAML document that stands as a text at the first one.
+    /// Places of the rows that have a key for this controller: a JSON pointer as in [`Site::at`], by object.
+    /// `POINTER#POINTER` is a place within the YAML document that is the text at the first pointer.
     pub rows: BTreeMap<String, String>,
-    /// Where kernel settings go that belong to a network namespace; `None`: it has no pods.
+    /// Place of kernel settings that belong to a network namespace. `None` if the controller has no pods.
     #[serde(default)]
     pub sysctls: Option<Site>,
-    /// Where settings stand in the values of its Helm chart: a JSON pointer as in [`Site::at`], by object. Empty: weir knows no
-    /// chart of it.
+    /// Places of settings in the values of the controller's Helm chart: a JSON pointer as in [`Site::at`], by object.
+    /// Empty if weir knows no chart of it.
     #[serde(default)]
     pub helm: BTreeMap<String, String>,
-    /// How the data plane tells what it runs with.
+    /// Source from which the data plane's running configuration is read.
     pub reads: Reads,
-    /// What has to be started anew, where the controller does not look at an object again; `None`: nothing.
+    /// Workload to restart for objects that the controller does not watch. `None`: nothing needs a restart.
     #[serde(default)]
     pub restarts: Option<Restarts>,
-    /// How long it may take until a setting is in force that was accepted.
+    /// Maximum time from acceptance of a setting until it is in force.
     #[serde(deserialize_with = "duration")]
     pub in_force_within: Duration,
-    /// How long new pods may take until all of them serve.
+    /// Maximum time until all new pods serve.
     #[serde(deserialize_with = "duration")]
     pub rolled_out_within: Duration,
 }
 
-/// What an object may be.
+/// Kinds of object that are possible for one name of a study.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectKinds {
-    /// What it is, in words that fit behind "names".
+    /// Description of the object, in words that fit behind "names".
     pub what: String,
-    /// Whether a study may leave it out, as long as it changes nothing there.
+    /// True if a study may leave the object out, as long as it changes nothing there.
     #[serde(default)]
     pub optional: bool,
-    /// Its kind is one of these.
+    /// Possible kinds.
     pub kinds: Vec<ObjectKind>,
 }
 
@@ -97,11 +94,11 @@ pub struct ObjectKinds {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectKind {
-    /// `ConfigMap`.
+    /// Kind, such as `ConfigMap`.
     pub kind: String,
-    /// Group and version, `apps/v1`.
+    /// API group and version, such as `apps/v1`.
     pub api: String,
-    /// Its name in addresses: `configmaps`.
+    /// Resource name in URLs, such as `configmaps`.
     pub resource: String,
 }
 
@@ -109,20 +106,21 @@ pub struct ObjectKind {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Site {
-    /// Which object.
+    /// Name of the object in studies.
     pub object: String,
     /// A JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field. `{key}` is the
-    /// controller's name of a row, `{path}` the same where its dots lead from field to field, `{id}` the row's own.
+    /// controller's name of a row, `{path}` is that name with its dots as steps from field to field, and `{id}` is the
+    /// row's own id.
     pub at: String,
 }
 
-/// How a data plane tells what it runs with.
+/// Source from which a data plane's running configuration is read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Reads {
-    /// By a command in its pods.
+    /// A command in its pods.
     Command(ReadsCommand),
-    /// Over HTTP, at a port of its pods.
+    /// HTTP requests to a port of its pods.
     Port(ReadsPort),
 }
 
@@ -130,65 +128,63 @@ pub enum Reads {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadsCommand {
-    /// The container of its pods.
+    /// Container of the pods that the command runs in.
     pub container: String,
-    /// What is run in it.
+    /// The command with its arguments.
     pub command: Vec<String>,
 }
 
-/// Documents that together are the proxy's configuration.
+/// Documents that together are the proxy's configuration, fetched over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadsPort {
-    /// The port, which may be that of the pods' loopback alone.
+    /// The port, which may be open on the pods' loopback only.
     pub port: u16,
-    /// The documents.
+    /// Paths of the documents.
     pub paths: Vec<String>,
 }
 
-/// What reads objects at its start only.
+/// Restart of a controller that reads some objects at its start only.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restarts {
-    /// The objects that are not looked at again.
+    /// Objects whose changes need a restart.
     pub after: BTreeSet<String>,
-    /// A place in the template of its own pods, where another text has them started anew.
+    /// Place in the template of the controller's own pods. Another text there restarts them.
     pub by: Site,
 }
 
-/// What a study lets weir change for its arms, which decides where settings go.
+/// Objects and means that a study lets weir use for its arms. They decide where settings are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Given {
-    /// The objects that it names, by what the controller's file calls them.
+    /// Objects that the study names, by their name in the controller's file.
     pub objects: BTreeSet<String>,
-    /// How pods get settings of the kernel.
+    /// Means by which pods get kernel settings.
     pub sysctls: SysctlMeans,
 }
 
 impl Given {
-    /// Those of a study that names these objects.
+    /// Returns the means of a study that names these objects.
     pub fn of<T>(objects: &BTreeMap<String, T>, sysctls: SysctlMeans) -> Given {
-        Given {
-            objects: objects.keys().cloned().collect(),
-            sysctls,
-        }
+        Given { objects: objects.keys().cloned().collect(), sysctls }
     }
 }
 
-/// What a setting is to a controller.
+/// A setting as a value at a place of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// What the study calls the object, or [`NODE`].
+    /// Name of the object in the study, or [`NODE`].
     pub object: String,
-    /// Where in it; of nodes, `/` and the name of the setting.
+    /// JSON pointer to the place in the object. For nodes: `/` and the name of the setting.
     pub at: String,
-    /// What stands there for a level; `null`: nothing, nor the element of a list that the place is within. `{"$from": POINTER}`
-    /// within it is what stands at that place of the object.
+    /// Value of the level. `null` removes the place, and the element of a list that the place is within. `{"$from":
+    /// POINTER}` within the value is replaced by the value at that place of the object.
     pub value: Value,
 }
 
 impl Placed {
-    /// The object that a study has to name for it: nodes are known by the pods of the workload.
+    /// Returns the object that a study must name for this setting. For nodes that is the workload, whose pods tell the
+    /// nodes.
     pub fn named(&self) -> &str {
         match &*self.object {
             NODE => WORKLOAD,
@@ -197,40 +193,40 @@ impl Placed {
     }
 }
 
-/// Why a controller does not have a setting.
+/// Reason why a controller cannot place a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unplaced {
-    /// It cannot set the parameter.
+    /// The controller cannot set the parameter.
     Parameter,
-    /// It has no word for the level.
+    /// The controller has no spelling for the level.
     Level,
 }
 
 impl Controller {
-    /// Those that come with weir.
+    /// Returns the controllers that come with weir.
     pub fn all() -> &'static [Controller] {
         static READ: LazyLock<Vec<Controller>> = LazyLock::new(|| {
-            let read = |(name, text): &(&str, &str)| {
-                let read: Result<Controller, _> = serde_saphyr::from_str(text);
-                let read = read
-                    .expect("the embedded files are data of this crate and its tests read them");
-                Controller {
-                    name: (*name).to_owned(),
-                    ..read
-                }
-            };
-            BUILTIN.iter().map(read).collect()
+            BUILTIN
+                .iter()
+                .map(|(name, text)| {
+                    let read: Result<Controller, _> = serde_saphyr::from_str(text);
+                    let read = read.expect(
+                        "the embedded files are data of this crate and its tests read them",
+                    );
+                    Controller { name: (*name).to_owned(), ..read }
+                })
+                .collect()
         });
         &READ
     }
 
-    /// The one of this name.
+    /// Returns the controller with this name.
     pub fn named(name: &str) -> Option<&'static Controller> {
         Controller::all().iter().find(|one| one.name == name)
     }
 
-    /// The object that a study names for a role: its kind, its namespace where that is said, and its name. `None`: it can
-    /// be no such object.
+    /// Parses the object that a study names for a role into its kind, its namespace (if given) and its name. `None` if
+    /// it cannot be such an object.
     pub fn object<'c, 't>(
         &'c self,
         role: &str,
@@ -247,11 +243,12 @@ impl Controller {
         fit.then_some((kind, namespace, name))
     }
 
-    /// Where a setting stands, and as what. In an object of one route, where the row has a word for that and the study names
-    /// one: that counts for the route, and what all routes have stays as it is.
+    /// Returns the place and the value of a setting. If the row has a spelling for an object of one route and the study
+    /// names that object, the place is in that object, which affects this route alone and leaves the settings of all
+    /// routes as they are.
     ///
     /// # Errors
-    /// The controller does not have it.
+    /// Returns an error if the controller cannot set the parameter or the level.
     pub fn place(&self, row: &Parameter, level: &str, means: &Given) -> Result<Placed, Unplaced> {
         match (row.scope, self.spelling(row, means)) {
             (scope, _) if scope.is_kernel() => self.place_sysctl(row, level, means.sysctls),
@@ -268,7 +265,7 @@ impl Controller {
         }
     }
 
-    /// The same of a setting of the kernel. What is of the whole host, only nodes have.
+    /// Places a kernel setting. Settings of the whole host can be placed on nodes only.
     fn place_sysctl(
         &self,
         row: &Parameter,
@@ -295,17 +292,16 @@ impl Controller {
         }
     }
 
-    /// The one init container that sets these settings in the pods' network namespace, before the proxy starts. It has the
-    /// image of the proxy, which nodes have.
+    /// Returns the one init container that sets these settings in the pods' network namespace before the proxy starts.
+    /// Its image is the proxy's, which the nodes have already.
     fn init_container(&self, settings: &[(&Parameter, &str)]) -> Option<Placed> {
-        let image = format!(
-            "/spec/template/spec/containers/[name={}]/image",
-            self.container()?
-        );
-        let line = |(row, level): &(&Parameter, &str)| {
-            Some(format!("echo '{level}' >/proc/sys/{}", sysctl_path(row)?))
-        };
-        let lines: Vec<String> = settings.iter().filter_map(line).collect();
+        let image = format!("/spec/template/spec/containers/[name={}]/image", self.container()?);
+        let lines: Vec<String> = settings
+            .iter()
+            .filter_map(|(row, level)| {
+                Some(format!("echo '{level}' >/proc/sys/{}", sysctl_path(row)?))
+            })
+            .collect();
         Some(Placed {
             object: WORKLOAD.to_owned(),
             at: format!("{INIT_CONTAINERS}/[name={INIT_CONTAINER}]"),
@@ -320,8 +316,8 @@ impl Controller {
         })
     }
 
-    /// Where a setting stands in the values of the controller's Helm chart, as a JSON pointer, and as what; `None`: the
-    /// chart has no place for it, or the controller does not have it.
+    /// Returns the place of a setting in the values of the controller's Helm chart (a JSON pointer) and its value.
+    /// `None` if the chart has no place for it, or the controller cannot set it.
     pub fn place_in_values(
         &self,
         row: &Parameter,
@@ -340,7 +336,7 @@ impl Controller {
         Some((filled(at, key, row), placed.value))
     }
 
-    /// The same of what its pods have.
+    /// Places a setting of the pods in their workload.
     fn place_in_workload(&self, row: &Parameter, level: &str) -> Result<Placed, Unplaced> {
         let EffectiveFrom::Workload(place) = &row.effective else {
             return Err(Unplaced::Parameter);
@@ -352,7 +348,8 @@ impl Controller {
         })
     }
 
-    /// The container of its proxy's pods; `None`: their workload is another controller's work, or there are none.
+    /// Returns the container of the proxy in its pods. `None` if another controller manages their workload, or there
+    /// are no pods.
     pub fn container(&self) -> Option<&str> {
         match &self.reads {
             Reads::Command(reads) if self.objects.contains_key(WORKLOAD) => Some(&reads.container),
@@ -360,7 +357,7 @@ impl Controller {
         }
     }
 
-    /// How it spells a row for a study with these means.
+    /// Returns the controller's spelling of a row for a study with these means.
     fn spelling<'r>(&self, row: &'r Parameter, means: &Given) -> Option<Cow<'r, Spelling>> {
         let usual = row.controllers.get(&self.name)?;
         let file = usual.file.as_ref();
@@ -371,15 +368,19 @@ impl Controller {
                 ..usual.clone()
             }));
         }
-        let is_named = |route: &&Spelling| {
-            let object = route.object.as_ref();
-            object.is_some_and(|object| means.objects.contains(object))
-        };
-        let own = usual.route.as_deref().filter(is_named).unwrap_or(usual);
+        let own = usual
+            .route
+            .as_deref()
+            .filter(|route| {
+                let object = route.object.as_ref();
+                object.is_some_and(|object| means.objects.contains(object))
+            })
+            .unwrap_or(usual);
         Some(Cow::Borrowed(own))
     }
 
-    /// The object that has a row, and the pointer: where the row names none, the one that every study names.
+    /// Returns the object and the pointer for a spelling. If the spelling names no object, that is the one that every
+    /// study names.
     fn site_of(&self, spelling: &Spelling) -> Option<(&String, &String)> {
         let is_always_there = |role: &String| {
             let kinds = self.objects.get(role);
@@ -391,39 +392,44 @@ impl Controller {
         }
     }
 
-    /// Ids of the parameters that it can set: of the proxy, of its pods, and of the kernel by these means.
+    /// Returns the ids of the parameters that the controller can set: of the proxy, of its pods, and of the kernel by
+    /// these means.
     pub fn can_set<'c>(&self, catalog: &'c Catalog, by: SysctlMeans) -> BTreeSet<&'c str> {
-        let has = |row: &&Parameter| match row.scope {
-            Scope::KernelNetns => self.sysctls.is_some(),
-            Scope::KernelHost => self.sysctls.is_some() && by == SysctlMeans::Node,
-            Scope::Workload => self.container().is_some(),
-            _ => {
-                let spelling = row.controllers.get(&self.name);
-                spelling.is_some_and(|of| self.site_of(of).is_some())
-            }
-        };
-        let rows = catalog.all(self.proxy).filter(has);
-        rows.map(|row| row.id.as_str()).collect()
+        catalog
+            .all(self.proxy)
+            .filter(|row| match row.scope {
+                Scope::KernelNetns => self.sysctls.is_some(),
+                Scope::KernelHost => self.sysctls.is_some() && by == SysctlMeans::Node,
+                Scope::Workload => self.container().is_some(),
+                _ => {
+                    let spelling = row.controllers.get(&self.name);
+                    spelling.is_some_and(|of| self.site_of(of).is_some())
+                }
+            })
+            .map(|row| row.id.as_str())
+            .collect()
     }
 
-    /// All settings of an arm where they stand. What the controller does not have was refused with the study.
+    /// Returns the places of all settings of an arm. Settings that the controller cannot place are left out; a study
+    /// with them is refused before.
     pub fn placed(&self, catalog: &Catalog, settings: &Settings, means: &Given) -> Vec<Placed> {
-        let rows = settings.iter();
-        let rows = rows.filter_map(|(id, level)| Some((catalog.get(self.proxy, id)?, &**level)));
+        let rows = settings
+            .iter()
+            .filter_map(|(id, level)| Some((catalog.get(self.proxy, id)?, &**level)));
         let is_together = |row: &Parameter| {
             row.scope == Scope::KernelNetns && means.sysctls == SysctlMeans::InitContainer
         };
         let (together, others): (Vec<_>, Vec<_>) = rows.partition(|(row, _)| is_together(row));
-        let init = self
-            .init_container(&together)
-            .filter(|_| !together.is_empty());
-        let others = others.into_iter();
-        let others = others.filter_map(|(row, level)| self.place(row, level, means).ok());
-        others.chain(init).collect()
+        let init = self.init_container(&together).filter(|_| !together.is_empty());
+        others
+            .into_iter()
+            .filter_map(|(row, level)| self.place(row, level, means).ok())
+            .chain(init)
+            .collect()
     }
 
-    /// Whether a parameter is in force with a level, where this was read of the data plane. A word that stands for a
-    /// number, such as `auto`, may be read as the number that it came to.
+    /// Returns true if `found`, read from the data plane, shows that a parameter is in force at `level`. For a word
+    /// that stands for a number, such as `auto`, any number will do.
     pub fn is_in_force(row: &Parameter, level: &str, found: &str) -> bool {
         let is_word = || row.level.words().any(|word| word == level);
         let is_number = found.parse::<u64>().is_ok();
@@ -432,25 +438,26 @@ impl Controller {
     }
 }
 
-/// Whether a text can be the name of an object (RFC 1123 subdomain).
+/// Returns true if a text can be the name of an object (RFC 1123 subdomain).
 fn is_name(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-    !text.is_empty() && text.len() <= 253 && text.chars().all(fits)
+    !text.is_empty()
+        && text.len() <= 253
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c))
 }
 
-/// The pointer of a row.
+/// Returns the pointer `at` with its placeholders filled in for a row.
 fn filled(at: &str, key: &str, row: &Parameter) -> String {
     at.replace("{key}", &escaped(key))
         .replace("{path}", &escaped(key).replace('.', "/"))
         .replace("{id}", &escaped(&row.id))
 }
 
-/// A name within a JSON pointer (RFC 6901).
+/// Escapes a name for a JSON pointer (RFC 6901).
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Name below /proc/sys of a kernel setting, with slashes; `None`: it is no kernel setting.
+/// Returns the name of a kernel setting below /proc/sys, with slashes. `None` for other parameters.
 pub fn sysctl_path(row: &Parameter) -> Option<String> {
     match &row.effective {
         EffectiveFrom::Sysctl { name } => Some(name.replace('.', "/")),

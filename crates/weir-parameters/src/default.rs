@@ -1,4 +1,4 @@
-//! What a program or the kernel does when nobody says anything, by version.
+//! Defaults of a program or the kernel, by version.
 
 use std::fmt;
 
@@ -6,64 +6,65 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// What is done when nobody says anything, in one version.
+/// The default since one version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DefaultLevel {
-    /// The level; absent when it is not a fixed one (an inherited limit, a share of the memory).
+    /// The level. `None` if it is not a fixed one (an inherited limit, a share of the memory).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// Version of the program or the kernel since which this is so, where its documentation or its
-    /// history names one.
+    /// First version of the program or the kernel with this default, if its documentation or its history names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// What else there is to say: another system, what the level is made from.
+    /// A remark, such as the default on another system or what the level is computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Defaults of a parameter, oldest first; never empty. A file may give one without a list.
+/// Defaults of a parameter, oldest first; never empty. A file may give a single one without a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Defaults(Vec<DefaultLevel>);
 
 impl Defaults {
-    /// All of them, oldest first.
+    /// Returns all defaults, oldest first.
     pub fn all(&self) -> &[DefaultLevel] {
         &self.0
     }
 
-    /// The one of the newest version.
+    /// Returns the default of the newest version.
     pub fn newest(&self) -> &DefaultLevel {
         &self.0[self.0.len() - 1]
     }
 
-    /// The level that every version has; `None` where they differ, or have no fixed one.
+    /// Returns the level that every version has. `None` if versions differ, or have no fixed level.
     pub fn always(&self) -> Option<&str> {
         let newest = self.newest().level.as_deref()?;
-        let same = |default: &DefaultLevel| default.level.as_deref() == Some(newest);
-        self.0.iter().all(same).then_some(newest)
+        self.0.iter().all(|default| default.level.as_deref() == Some(newest)).then_some(newest)
     }
 
-    /// That of `version` alone.
+    /// Returns the default of `version` alone.
     #[must_use]
     pub(crate) fn only(&self, version: &str) -> Defaults {
         Defaults(vec![self.at(version).clone()])
     }
 
-    /// The one of `version` (`6.1`, `6.18.4-1-amd64`): the newest that is not newer. The oldest when
-    /// all are.
+    /// Returns the default of `version` (`6.1`, `6.18.4-1-amd64`): the newest that is not newer than it, or the oldest
+    /// if all are newer.
     pub fn at(&self, version: &str) -> &DefaultLevel {
-        let not_newer = |default: &&DefaultLevel| {
-            let since = default.since.as_deref().unwrap_or_default();
-            numbers(since) <= numbers(version)
-        };
-        self.0.iter().rev().find(not_newer).unwrap_or(&self.0[0])
+        self.0
+            .iter()
+            .rev()
+            .find(|default| {
+                let since = default.since.as_deref().unwrap_or_default();
+                numbers(since) <= numbers(version)
+            })
+            .unwrap_or(&self.0[0])
     }
 }
 
-/// `6.18.4-1-amd64` as 6, 18, 4: numbers up to the first character that is none and no dot.
+/// Parses `6.18.4-1-amd64` into 6, 18, 4: the numbers up to the first character that is neither a digit nor a dot.
 fn numbers(version: &str) -> Vec<u64> {
     let end = version.find(|c: char| !c.is_ascii_digit() && c != '.');
     let numeric = &version[..end.unwrap_or(version.len())];
@@ -95,9 +96,10 @@ impl<'de> Visitor<'de> for OneOrMore {
         while let Some(default) = list.next_element()? {
             all.push(default);
         }
-        match all.is_empty() {
-            true => Err(serde::de::Error::invalid_length(0, &self)),
-            false => Ok(Defaults(all)),
+        if all.is_empty() {
+            Err(serde::de::Error::invalid_length(0, &self))
+        } else {
+            Ok(Defaults(all))
         }
     }
 }
@@ -107,24 +109,21 @@ mod tests {
     use super::*;
 
     fn defaults(list: &[(&str, Option<&str>)]) -> Defaults {
-        let default = |(level, since): &(&str, Option<&str>)| DefaultLevel {
-            level: Some((*level).to_owned()),
-            since: since.map(str::to_owned),
-            note: None,
-        };
-        Defaults(list.iter().map(default).collect())
+        Defaults(
+            list.iter()
+                .map(|(level, since)| DefaultLevel {
+                    level: Some((*level).to_owned()),
+                    since: since.map(str::to_owned),
+                    note: None,
+                })
+                .collect(),
+        )
     }
 
     #[test]
     fn a_version_has_the_newest_default_that_is_not_newer() {
         let some = defaults(&[("128", None), ("4096", Some("5.4")), ("1", Some("5.10"))]);
-        let at = |version| {
-            some.at(version)
-                .level
-                .as_deref()
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let at = |version| some.at(version).level.as_deref().unwrap_or_default().to_owned();
         for (version, level) in [
             ("4.19.0", "128"),
             ("5.4.0-rc1", "4096"),

@@ -1,4 +1,4 @@
-//! Files of rows, and what must hold of them: each row by itself, and all of them together.
+//! Files of rows and their checks: of each row by itself, and of all rows together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,39 +12,39 @@ use crate::row::{EffectiveFrom, Parameter, Scope};
 use crate::spelling::Spelling;
 use crate::template;
 
-/// Placeholders that a template may hold besides the level: folders of the arm.
+/// Placeholder for the arm's log folder, the only one besides the level that a template may hold.
 const LOGS: &str = "{logs}";
 
-/// Among [`Rows::lines`]: every other context.
+/// Key in [`Rows::lines`] for all other contexts.
 pub(crate) const OTHER: &str = "other";
 
 /// One file of rows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rows {
-    /// What errors call the file.
+    /// Name of the file in errors.
     #[serde(skip)]
     pub(crate) file: String,
-    /// Whose directives the rows of scope `proxy_directive` are. Rows of the kernel and of limits go
-    /// with every proxy.
+    /// Proxy whose directives the rows of scope `proxy_directive` are. Rows of the kernel and of limits go with every
+    /// proxy.
     #[serde(default)]
     pub(crate) proxy: Option<ProxyKind>,
-    /// Blocks of its configuration that rows may name, and what each is, in words. A user's file may
-    /// name those that the proxy's own file declares.
+    /// Blocks of the proxy's configuration that rows may name, each with a description. A user's file may name those
+    /// that the proxy's own file declares.
     #[serde(default)]
     pub(crate) contexts: BTreeMap<String, String>,
-    /// What the proxy is asked for its effective configuration, in words.
+    /// Description of the output in which the proxy's effective configuration is read.
     #[serde(default)]
     pub(crate) asked: Option<String>,
-    /// How a piece of its configuration is written, by context: `{context} { {text}; }`. [`OTHER`] is
-    /// for all contexts that are not here.
+    /// Templates that show a piece of the proxy's configuration, by context: `{context} { {text}; }`. [`OTHER`] is for
+    /// all contexts that are not listed.
     #[serde(default)]
     pub(crate) lines: BTreeMap<String, String>,
-    /// Version of the program or the kernel that the rows were tried with; for people.
+    /// Version of the program or the kernel that the rows were tried with. For people only.
     #[serde(default)]
     #[allow(dead_code, reason = "part of the file format; read by people")]
     tried_with: Option<String>,
-    /// Setting with the number of workers, of a proxy that has no `clients`.
+    /// Setting with the number of workers, for a proxy that has no `clients`.
     #[serde(default)]
     pub(crate) workers: Option<String>,
     #[serde(default)]
@@ -54,15 +54,15 @@ pub(crate) struct Rows {
     pub(crate) parameters: Vec<Parameter>,
 }
 
-/// What is wrong with a file of rows.
+/// An error in a file of rows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
-    /// It is not YAML, or not the YAML of a catalog.
+    /// The file is not YAML, or not the YAML of a catalog.
     #[error("{file}: {message}")]
     Malformed {
         /// Name of the file.
         file: String,
-        /// What the reader said.
+        /// Message of the YAML reader.
         message: String,
     },
     /// A row, or a quantity, contradicts itself or another.
@@ -70,37 +70,30 @@ pub enum CatalogError {
     Row {
         /// Name of the file.
         file: String,
-        /// The row.
+        /// Id of the row, or name of the quantity.
         id: String,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
 }
 
 impl Rows {
-    /// Reads a file; what must hold of all files together is for [`check`].
+    /// Parses one file. [`check`] checks all files together.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Rows, CatalogError> {
         let rows: Rows = serde_saphyr::from_str(text).map_err(|e| CatalogError::Malformed {
             file: file.to_owned(),
             message: e.to_string(),
         })?;
-        Ok(Rows {
-            file: file.to_owned(),
-            ..rows
-        })
+        Ok(Rows { file: file.to_owned(), ..rows })
     }
 
     fn refuse(&self, id: &str, message: impl Into<String>) -> CatalogError {
-        CatalogError::Row {
-            file: self.file.clone(),
-            id: id.to_owned(),
-            message: message.into(),
-        }
+        CatalogError::Row { file: self.file.clone(), id: id.to_owned(), message: message.into() }
     }
 }
 
-/// What serde cannot see: rows that contradict themselves or name what is not there. Rows of one
-/// proxy and those that go with every proxy share their names.
+/// Checks what serde cannot see: rows that contradict themselves or name something that does not exist. Rows of one
+/// proxy and rows that go with every proxy share one name space.
 pub(crate) fn check(files: &[Rows]) -> Result<(), CatalogError> {
     let mut all = All::default();
     for rows in files {
@@ -127,8 +120,7 @@ pub(crate) fn check(files: &[Rows]) -> Result<(), CatalogError> {
             }
         }
         for name in rows.quantities.keys() {
-            all.check_quantity(name)
-                .map_err(|why| rows.refuse(name, why))?;
+            all.check_quantity(name).map_err(|why| rows.refuse(name, why))?;
         }
         for row in &rows.parameters {
             let checked = check_scope(row, rows.proxy)
@@ -144,40 +136,42 @@ pub(crate) fn check(files: &[Rows]) -> Result<(), CatalogError> {
 /// Rows, contexts and quantities of all files by name.
 #[derive(Default)]
 struct All<'a> {
-    /// By id, those of the same name of several proxies.
+    /// Rows by id. Rows of several proxies may have the same id.
     rows: BTreeMap<&'a str, Vec<(Option<ProxyKind>, &'a Parameter)>>,
     contexts: BTreeMap<Option<ProxyKind>, BTreeSet<&'a str>>,
     quantities: Quantities,
 }
 
 impl<'a> All<'a> {
-    /// Adds a row unless one of its name is there already.
+    /// Adds a row. Returns false if a row with this id exists already.
     fn add(&mut self, of: Option<ProxyKind>, row: &'a Parameter) -> bool {
         let same = self.rows.entry(&row.id).or_default();
-        let is_free = same
-            .iter()
-            .all(|(other, _)| of.is_some() && other.is_some() && *other != of);
+        let is_free = same.iter().all(|(other, _)| of.is_some() && other.is_some() && *other != of);
         same.push((of, row));
         is_free
     }
 
-    /// The row that a proxy's file means by an id; for what goes with every proxy, any proxy's.
+    /// Returns the row that an id means in a proxy's file. For rows that go with every proxy (`None`), the row may be
+    /// any proxy's.
     fn get(&self, of: Option<ProxyKind>, id: &str) -> Option<&'a Parameter> {
-        let same = self.rows.get(id)?.iter();
-        let mut seen = same.filter(|(other, _)| of.is_none() || other.is_none() || *other == of);
+        let mut seen = self
+            .rows
+            .get(id)?
+            .iter()
+            .filter(|(other, _)| of.is_none() || other.is_none() || *other == of);
         seen.next().map(|(_, row)| *row)
     }
 
     fn check_row(&self, row: &Parameter, of: Option<ProxyKind>) -> Result<(), String> {
         let levels = row.default.all().iter().filter_map(|d| d.level.as_ref());
-        let written = row
-            .writes
-            .iter()
-            .flat_map(|w| w.only.iter().chain(&w.except));
+        let written = row.writes.iter().flat_map(|w| w.only.iter().chain(&w.except));
         let off = row.shows.iter().flat_map(|shows| &shows.off);
         let written = written.chain(off);
-        let spelled = row.controllers.values().flat_map(Spelling::all);
-        let spelled = spelled.flat_map(|c| c.values.keys().chain(&c.except));
+        let spelled = row
+            .controllers
+            .values()
+            .flat_map(Spelling::all)
+            .flat_map(|c| c.values.keys().chain(&c.except));
         let levels = levels.chain(&row.debian).chain(written).chain(spelled);
         check_levels(row, levels)?;
         if let EffectiveFrom::Transport { bypassed } = &row.effective {
@@ -197,21 +191,23 @@ impl<'a> All<'a> {
                 Rule::OnlyRole(_) => continue,
             };
             for setting in settings.into_iter().flatten() {
-                let missing = || format!("a constraint names `{setting}`, which is not there");
-                let other = self.get(of, setting).ok_or_else(missing)?;
+                let other = self
+                    .get(of, setting)
+                    .ok_or_else(|| format!("a constraint names `{setting}`, which is not there"))?;
                 check_levels(other, levels)?;
             }
         }
         Ok(())
     }
 
-    /// Each text is one directive, or one value, in a context that there is; and what is no
-    /// directive has none.
+    /// Checks that each text is one directive, or one value, in a declared context, and that only directives have
+    /// texts.
     fn check_writes(&self, row: &Parameter, of: Option<ProxyKind>) -> Result<(), String> {
         if row.scope.is_configuration() == row.writes.is_empty() {
-            return Err(match row.scope.is_configuration() {
-                true => "it has no `writes`: how does the proxy spell it?".to_owned(),
-                false => "`writes` is for rows of scope `proxy_directive`".to_owned(),
+            return Err(if row.scope.is_configuration() {
+                "it has no `writes`: how does the proxy spell it?".to_owned()
+            } else {
+                "`writes` is for rows of scope `proxy_directive`".to_owned()
             });
         }
         for write in &row.writes {
@@ -259,9 +255,7 @@ impl<'a> All<'a> {
 
     fn check_members(&self, name: &str, deeper: usize) -> Result<(), String> {
         let Some(deeper) = deeper.checked_sub(1) else {
-            return Err(format!(
-                "quantities within quantities, deeper than {DEEPEST}"
-            ));
+            return Err(format!("quantities within quantities, deeper than {DEEPEST}"));
         };
         for member in self.quantities[name].members() {
             if self.quantities.contains_key(member) {
@@ -274,7 +268,7 @@ impl<'a> All<'a> {
     }
 }
 
-/// What a controller writes is made of the level and nothing else.
+/// Checks that a controller's spelling has no placeholders but those of the level, and is JSON if it says so.
 fn check_spellings(row: &Parameter) -> Result<(), String> {
     let all = || row.controllers.values().flat_map(Spelling::all);
     for of in all().filter(|of| of.json) {
@@ -283,15 +277,15 @@ fn check_spellings(row: &Parameter) -> Result<(), String> {
             return Err(format!("`{text}` is to be JSON (`json: true`) and is not"));
         }
     }
-    let texts = all().filter_map(|of| of.text.as_ref());
-    let mut names = texts.flat_map(|text| template::placeholders(text));
+    let mut names =
+        all().filter_map(|of| of.text.as_ref()).flat_map(|text| template::placeholders(text));
     match names.find(|name| !template::LEVELS.contains(name)) {
         Some(unknown) => Err(format!("`{unknown}` is no placeholder")),
         None => Ok(()),
     }
 }
 
-/// What a row of each scope has and has not.
+/// Checks that a row has what its scope requires and nothing that its scope excludes.
 fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> {
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     // A sysctl may be named after an interface; nothing here can climb out of /proc/sys.
@@ -300,22 +294,15 @@ fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> 
         let EffectiveFrom::Sysctl { name } = &row.effective else {
             return Err("a kernel parameter is read as `effective: {sysctl: {name}}`".to_owned());
         };
-        if ![&row.id, name]
-            .into_iter()
-            .all(|name| is_dotted(name, dotted))
-        {
-            return Err(
-                "a sysctl's name is words with dots between them, as sysctl(8) has it, \
+        if ![&row.id, name].into_iter().all(|name| is_dotted(name, dotted)) {
+            return Err("a sysctl's name is words with dots between them, as sysctl(8) has it, \
                         such as `net.core.somaxconn`"
-                    .to_owned(),
-            );
+                .to_owned());
         }
         if row.scope == Scope::KernelNetns && !name.starts_with("net.") {
-            return Err(
-                "only `net.` belongs to a network namespace: the scope of this is \
+            return Err("only `net.` belongs to a network namespace: the scope of this is \
                         `kernel_host`"
-                    .to_owned(),
-            );
+                .to_owned());
         }
         return check_kernel_level(row);
     }
@@ -342,10 +329,8 @@ fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> 
             Err("the scope `workload` and `effective: {workload: ...}` go together".to_owned())
         }
         (EffectiveFrom::Launcher | EffectiveFrom::Transport { .. }, _) | (_, Scope::Transport) => {
-            Err(
-                "`launcher` and `transport` are weir's own: a file of rows cannot add another"
-                    .to_owned(),
-            )
+            Err("`launcher` and `transport` are weir's own: a file of rows cannot add another"
+                .to_owned())
         }
         (_, Scope::ProcessLaunch) => {
             Err("a limit is read as `effective: {process_limit: {name}}`".to_owned())
@@ -359,22 +344,20 @@ fn is_dotted(name: &str, fit: impl Fn(char) -> bool) -> bool {
     name.contains('.') && words.all(|word| !word.is_empty() && word.chars().all(&fit))
 }
 
-/// Levels of the kernel's are written as they stand.
+/// Checks that a kernel parameter has a kind of level that is written as it stands, without units.
 fn check_kernel_level(row: &Parameter) -> Result<(), String> {
     match row.level {
         LevelKind::Integer { .. }
         | LevelKind::Integers { .. }
         | LevelKind::Ports
         | LevelKind::Choice(_) => Ok(()),
-        _ => Err(
-            "the level of a kernel parameter is `integer`, `integers`, `choice` or `ports`: \
+        _ => Err("the level of a kernel parameter is `integer`, `integers`, `choice` or `ports`: \
                   the kernel knows no units"
-                .to_owned(),
-        ),
+            .to_owned()),
     }
 }
 
-/// Levels that stand in rows must be canonical, because they are compared as text.
+/// Checks that levels in rows are canonical, because they are compared as text.
 fn check_levels<'a>(
     row: &Parameter,
     levels: impl IntoIterator<Item = &'a String>,

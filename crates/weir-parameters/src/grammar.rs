@@ -1,4 +1,5 @@
-//! The grammars of levels: text in, the canonical spelling out, or nothing.
+//! The grammars of levels: each function takes a text and returns its canonical spelling, or `None` if the text does
+//! not fit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,31 +8,29 @@ use weir_model::quantity::{parse_bytes, parse_duration};
 
 use crate::level::{Bounds, write_duration};
 
-/// Digits only: no sign, no blank, no separator, so that the text is as the proxy reads it.
+/// Parses a whole number of digits only, without sign, blank or separator, so that the proxy reads the text alike.
 pub(crate) fn integer(text: &str) -> Option<u64> {
-    text.bytes()
-        .all(|b| b.is_ascii_digit())
-        .then(|| text.parse().ok())
-        .flatten()
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// The first of the whole numbers that a level is made of.
+/// Returns the first whole number of a level.
 pub(crate) fn first_number(level: &str) -> Option<u64> {
     integer(level.split_whitespace().next()?)
 }
 
-/// The last of the whole numbers that a level is made of.
+/// Returns the last whole number of a level.
 pub(crate) fn last_number(level: &str) -> Option<u64> {
     integer(level.split_whitespace().next_back()?)
 }
 
-/// A name that a study gives.
+/// Returns true if the text can be a name that a study gives.
 pub(crate) fn is_name(text: &str) -> bool {
-    let fit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    !text.is_empty() && text.len() <= 64 && text.bytes().all(fit)
+    !text.is_empty()
+        && text.len() <= 64
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// CPUs, as the API server of Kubernetes writes them: whole ones, else thousandths.
+/// Spells a number of CPUs like the API server of Kubernetes: whole CPUs, else thousandths.
 pub(crate) fn cpus(text: &str) -> Option<String> {
     let milli = match text.strip_suffix('m') {
         Some(milli) => integer(milli)?,
@@ -40,30 +39,29 @@ pub(crate) fn cpus(text: &str) -> Option<String> {
             ((milli - milli.round()).abs() < 1e-6).then(|| milli.round() as u64)?
         }
     };
-    (10..=1_000_000)
-        .contains(&milli)
-        .then(|| match milli % 1000 {
-            0 => (milli / 1000).to_string(),
-            _ => format!("{milli}m"),
-        })
+    (10..=1_000_000).contains(&milli).then(|| match milli % 1000 {
+        0 => (milli / 1000).to_string(),
+        _ => format!("{milli}m"),
+    })
 }
 
-/// Memory, as the API server of Kubernetes writes it: with the largest unit of 1024s that divides it.
+/// Spells an amount of memory like the API server of Kubernetes, with the largest binary unit that divides it.
 pub(crate) fn memory(text: &str) -> Option<String> {
     let bytes = match text.strip_suffix('i') {
         Some(_) => parse_bytes(&format!("{text}B")),
         None => parse_bytes(text),
     };
     let bytes = bytes.ok().filter(|bytes| *bytes >= 1 << 20)?;
-    let units = [("Gi", 30), ("Mi", 20), ("Ki", 10)].into_iter();
-    let mut fitting = units.filter(|(_, bits)| bytes % (1 << bits) == 0);
+    let mut fitting = [("Gi", 30), ("Mi", 20), ("Ki", 10)]
+        .into_iter()
+        .filter(|(_, bits)| bytes % (1 << bits) == 0);
     Some(match fitting.next() {
         Some((unit, bits)) => format!("{}{unit}", bytes >> bits),
         None => bytes.to_string(),
     })
 }
 
-/// `count` numbers in ascending order.
+/// Spells `count` numbers in ascending order, each from `min` to `max`.
 pub(crate) fn integers(text: &str, count: usize, min: u64, max: u64) -> Option<String> {
     let numbers: Option<Vec<u64>> = text.split_whitespace().map(integer).collect();
     let numbers = numbers.filter(|numbers| numbers.len() == count && numbers.is_sorted())?;
@@ -72,15 +70,17 @@ pub(crate) fn integers(text: &str, count: usize, min: u64, max: u64) -> Option<S
     numbers.iter().all(within).then(|| words.join(" "))
 }
 
-/// Ports in ascending order, neighbours and overlaps as one range: what the kernel shows when it has
-/// read them.
+/// Spells ports in ascending order, with neighbours and overlaps merged into ranges, as the kernel shows them after
+/// reading.
 pub(crate) fn ports(text: &str) -> Option<String> {
-    let range = |item: &str| {
-        let (first, last) = item.split_once('-').unwrap_or((item, item));
-        let (first, last) = (integer(first)?, integer(last)?);
-        (first <= last && last <= u64::from(u16::MAX)).then_some((first, last))
-    };
-    let mut ranges: Vec<(u64, u64)> = text.split(',').map(range).collect::<Option<_>>()?;
+    let mut ranges: Vec<(u64, u64)> = text
+        .split(',')
+        .map(|item| {
+            let (first, last) = item.split_once('-').unwrap_or((item, item));
+            let (first, last) = (integer(first)?, integer(last)?);
+            (first <= last && last <= u64::from(u16::MAX)).then_some((first, last))
+        })
+        .collect::<Option<_>>()?;
     ranges.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::new();
     for (first, last) in ranges {
@@ -89,20 +89,19 @@ pub(crate) fn ports(text: &str) -> Option<String> {
             _ => merged.push((first, last)),
         }
     }
-    let words = merged.into_iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
+    let words = merged.into_iter().map(|(first, last)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
     });
     Some(words.collect::<Vec<_>>().join(","))
 }
 
-/// A duration that is a whole number of steps.
+/// Parses a duration that is a whole number of steps.
 pub(crate) fn stepped(text: &str, step: Duration) -> Option<Duration> {
     let duration = parse_duration(text).ok()?;
     (duration.as_nanos() % step.as_nanos().max(1) == 0).then_some(duration)
 }
 
-/// `max=1024 inactive=10s`: required keys first, in the order of their names.
+/// Spells pairs such as `max=1024 inactive=10s`: required keys first, in the order of their names.
 pub(crate) fn pairs(
     text: &str,
     required: &BTreeMap<String, Bounds>,
@@ -143,7 +142,7 @@ pub(crate) fn pairs_allowed(
     required.chain(durations).collect::<Vec<_>>().join(" ")
 }
 
-/// Media types (RFC 9110 §8.3.1) without parameters; sorted, each once.
+/// Spells a list of media types (RFC 9110 §8.3.1) without parameters: sorted, each once.
 pub(crate) fn media_types(text: &str) -> Option<String> {
     let mut types: Vec<&str> = text.split_whitespace().collect();
     types.sort_unstable();
@@ -156,7 +155,7 @@ pub(crate) fn media_types(text: &str) -> Option<String> {
     (all_valid && !types.is_empty()).then(|| types.join(" "))
 }
 
-/// Words out of `words`, in their order there; a word that is repeated is none.
+/// Spells a selection of `words` in their order there. Returns `None` for repeated or unknown words.
 pub(crate) fn set(text: &str, words: &[String]) -> Option<String> {
     let given: Vec<&str> = text.split_whitespace().collect();
     let known = words.iter().filter(|word| given.contains(&&***word));
@@ -164,17 +163,15 @@ pub(crate) fn set(text: &str, words: &[String]) -> Option<String> {
     (!known.is_empty() && known.len() == given.len()).then(|| known.join(" "))
 }
 
-/// Nothing but what names and operators of openssl-ciphers(1) are made of.
+/// Returns true if the text holds only characters that names and operators of openssl-ciphers(1) are made of.
 pub(crate) fn is_cipher_list(text: &str) -> bool {
-    let fit = |b: u8| b.is_ascii_alphanumeric() || b"-_+!@=:".contains(&b);
-    let is_item = |item: &str| item.bytes().any(|b| b.is_ascii_alphanumeric());
-    text.len() <= 1024 && text.bytes().all(fit) && text.split(':').all(is_item)
+    text.len() <= 1024
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_+!@=:".contains(&b))
+        && text.split(':').all(|item| item.bytes().any(|b| b.is_ascii_alphanumeric()))
 }
 
-/// A restricted name (RFC 6838 §4.2): what every registered type keeps to.
+/// Returns true if the text is a restricted name (RFC 6838 §4.2), as every registered type is.
 fn is_media_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"!#&-^_.+".contains(&b))
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#&-^_.+".contains(&b))
 }

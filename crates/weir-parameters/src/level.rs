@@ -1,7 +1,7 @@
-//! Kinds of levels: what may be written for a parameter, and its one canonical spelling.
+//! Kinds of levels: the values that may be written for a parameter, each with one canonical spelling.
 //!
-//! A level ends up in a configuration file, so every kind accepts a closed grammar only: nothing
-//! that was checked here can carry a `;`, a brace, a quote or a line break.
+//! A level ends up in a configuration file, so every kind accepts a closed grammar only: no checked level can carry a
+//! `;`, a brace, a quote or a line break.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::grammar::{
 };
 use crate::placing;
 
-/// The levels that a parameter has.
+/// Kind and range of the levels of a parameter.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LevelKind {
@@ -26,46 +26,46 @@ pub enum LevelKind {
     Choice(Vec<String>),
     /// A whole number.
     Integer {
-        /// Smallest.
+        /// Smallest number.
         min: u64,
-        /// Largest.
+        /// Largest number.
         max: u64,
-        /// Words that may stand instead of a number.
+        /// Words that may replace the number.
         #[serde(default)]
         words: Vec<String>,
     },
     /// A size in bytes.
     Size {
-        /// Smallest, in bytes.
+        /// Smallest size, in bytes.
         #[serde(deserialize_with = "bytes")]
         min: u64,
-        /// Largest, in bytes.
+        /// Largest size, in bytes.
         #[serde(deserialize_with = "bytes")]
         max: u64,
-        /// Words that may stand instead of a size.
+        /// Words that may replace the size.
         #[serde(default)]
         words: Vec<String>,
     },
     /// A duration.
     Duration {
-        /// Shortest.
+        /// Shortest duration.
         #[serde(deserialize_with = "duration")]
         min: Duration,
-        /// Longest.
+        /// Longest duration.
         #[serde(deserialize_with = "duration")]
         max: Duration,
-        /// What it must be a multiple of, because the proxy counts in it.
+        /// Unit in which the proxy counts. The duration must be a multiple of it.
         #[serde(deserialize_with = "duration")]
         step: Duration,
     },
     /// Words of the form `key=value`, each key once.
     Pairs {
-        /// Whole numbers that must be there.
+        /// Keys with whole numbers, which must be present.
         required: BTreeMap<String, Bounds>,
-        /// Durations that may be there, and the step that they must be a multiple of.
+        /// Keys with durations, which may be present, and the step that each must be a multiple of.
         #[serde(default, deserialize_with = "durations")]
         optional_durations: BTreeMap<String, Duration>,
-        /// Words that may stand instead of the pairs.
+        /// Words that may replace the pairs.
         #[serde(default)]
         words: Vec<String>,
     },
@@ -73,31 +73,32 @@ pub enum LevelKind {
     MediaTypes,
     /// One or more of these words, separated by blanks, each once.
     Set(Vec<String>),
-    /// Several whole numbers in one value, none smaller than the one before, with a blank between.
+    /// Several whole numbers in one value, separated by blanks, none smaller than the one before.
     Integers {
-        /// What each of them is, in order.
+        /// Name of each number, in order.
         names: Vec<String>,
-        /// Smallest.
+        /// Smallest number.
         min: u64,
-        /// Largest.
+        /// Largest number.
         max: u64,
     },
-    /// Ports and ranges of ports with commas between them, as net.ipv4.ip_local_reserved_ports has
-    /// them: `8080,9000-9010`.
+    /// Ports and ranges of ports, separated by commas, in the format of net.ipv4.ip_local_reserved_ports:
+    /// `8080,9000-9010`.
     Ports,
-    /// A cipher list in OpenSSL's grammar (openssl-ciphers(1)): names and operators with colons
-    /// between them. Whether the names mean anything is for OpenSSL to say.
+    /// A cipher list in OpenSSL's grammar (openssl-ciphers(1)): names and operators, separated by colons. OpenSSL
+    /// decides if the names are valid.
     CipherList,
-    /// A name that a study gives to something of its own: lower-case letters, digits and dashes.
+    /// A name that a study gives to something that it defines: lower-case letters, digits and dashes.
     Name,
-    /// CPUs as Kubernetes writes them, such as `2` or `500m`, from 10m on: the kernel gives no shorter shares of time.
+    /// CPUs as Kubernetes writes them, such as `2` or `500m`. The minimum is 10m, because the kernel gives no shorter
+    /// shares of time.
     Cpus,
-    /// Memory as Kubernetes writes it, such as `512Mi`, from 1Mi on.
+    /// Memory as Kubernetes writes it, such as `512Mi`. The minimum is 1Mi.
     Memory,
-    /// Labels of Kubernetes with their values: `key=value,key=value`.
+    /// Kubernetes labels with their values: `key=value,key=value`.
     Labels,
-    /// Taints of nodes that pods tolerate, as `kubectl taint` writes them: `key=value:NoSchedule`, or `key:NoSchedule` for any
-    /// value, with commas between them.
+    /// Taints of nodes that pods tolerate, as `kubectl taint` writes them, separated by commas: `key=value:NoSchedule`,
+    /// or `key:NoSchedule` for any value.
     Tolerations,
 }
 
@@ -105,21 +106,21 @@ pub enum LevelKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
-    /// Smallest.
+    /// Smallest number.
     pub min: u64,
-    /// Largest.
+    /// Largest number.
     pub max: u64,
 }
 
-/// What is wrong with a level.
+/// A text that is not a valid level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{level}` is not {allowed}")]
 pub struct LevelError {
-    /// What was written.
+    /// The text as it was written.
     pub level: String,
-    /// What would have been accepted, fit to stand after "is not".
+    /// Description of the valid levels, fit to stand after "is not".
     pub allowed: String,
-    /// The valid level that comes nearest, when one does.
+    /// The valid level that is nearest to the text, if any is similar.
     pub nearest: Option<String>,
 }
 
@@ -141,7 +142,7 @@ fn durations<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Dura
         .map_err(serde::de::Error::custom)
 }
 
-/// The way a proxy of nginx's family writes durations: whole seconds, else milliseconds.
+/// Spells a duration as proxies of nginx's family do: whole seconds, else milliseconds.
 pub(crate) fn write_duration(duration: Duration) -> String {
     match duration.subsec_millis() {
         0 => format!("{}s", duration.as_secs()),
@@ -149,8 +150,8 @@ pub(crate) fn write_duration(duration: Duration) -> String {
     }
 }
 
-/// The way nginx writes sizes: the largest of `m`, `k` and nothing that divides it. It knows no `g`
-/// outside of offsets.
+/// Spells a size as nginx does, with the largest of `m`, `k` and no unit that divides it. nginx accepts `g` for offsets
+/// only.
 fn write_bytes(bytes: u64) -> String {
     match bytes {
         0 => "0".to_owned(),
@@ -161,10 +162,10 @@ fn write_bytes(bytes: u64) -> String {
 }
 
 impl LevelKind {
-    /// The canonical spelling of `level`.
+    /// Returns the canonical spelling of `level`.
     ///
     /// # Errors
-    /// It is not a level of this kind.
+    /// Returns an error if `level` is not a level of this kind.
     pub fn check(&self, level: &str) -> Result<String, LevelError> {
         let level = level.trim();
         self.canonical(level).ok_or_else(|| LevelError {
@@ -190,15 +191,11 @@ impl LevelKind {
             }
             LevelKind::Duration { min, max, step } => {
                 let duration = stepped(level, *step)?;
-                (*min..=*max)
-                    .contains(&duration)
-                    .then(|| write_duration(duration))
+                (*min..=*max).contains(&duration).then(|| write_duration(duration))
             }
-            LevelKind::Pairs {
-                required,
-                optional_durations,
-                ..
-            } => pairs(level, required, optional_durations),
+            LevelKind::Pairs { required, optional_durations, .. } => {
+                pairs(level, required, optional_durations)
+            }
             LevelKind::MediaTypes => media_types(level),
             LevelKind::Set(words) => set(level, words),
             LevelKind::Integers { names, min, max } => integers(level, names.len(), *min, *max),
@@ -212,21 +209,22 @@ impl LevelKind {
         }
     }
 
-    /// A canonical level as it stands in an object of a cluster: a number, `true` or `false`, an object or a list, else text.
+    /// Returns a canonical level as JSON for an object of a cluster: a number, `true` or `false`, an object or a list,
+    /// else text.
     pub(crate) fn json(&self, level: &str) -> Value {
         match self {
             LevelKind::Switch => Value::Bool(level == "on"),
-            LevelKind::Integer { .. } => level
-                .parse()
-                .map_or_else(|_| level.into(), |number: u64| number.into()),
+            LevelKind::Integer { .. } => {
+                level.parse().map_or_else(|_| level.into(), |number: u64| number.into())
+            }
             LevelKind::Labels => placing::labels_json(level),
             LevelKind::Tolerations => placing::tolerations_json(level),
             _ => level.into(),
         }
     }
 
-    /// The level behind what stands in an object of a cluster. What no level leads to is given as it stands; empty: nothing
-    /// but what the cluster has added.
+    /// Returns the level that a value in an object of a cluster stands for. A value of no level is returned as it is.
+    /// Empty if the value holds only what the cluster added.
     pub(crate) fn told(&self, value: &Value) -> String {
         match (self, value) {
             (_, Value::Bool(is_on)) => if *is_on { "on" } else { "off" }.to_owned(),
@@ -237,7 +235,7 @@ impl LevelKind {
         }
     }
 
-    /// Words that are levels by themselves.
+    /// Returns the words that are levels by themselves.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         let (fixed, listed): (&[&str], &[String]) = match self {
             LevelKind::Switch => (&["on", "off"], &[]),
@@ -257,13 +255,10 @@ impl LevelKind {
             | LevelKind::Labels
             | LevelKind::Tolerations => (&[], &[]),
         };
-        fixed
-            .iter()
-            .copied()
-            .chain(listed.iter().map(String::as_str))
+        fixed.iter().copied().chain(listed.iter().map(String::as_str))
     }
 
-    /// What is accepted, in words that fit after "is not".
+    /// Describes the valid levels in words that fit after "is not".
     pub fn allowed(&self) -> String {
         let numbers = match self {
             LevelKind::Switch | LevelKind::Choice(_) => None,
@@ -281,11 +276,9 @@ impl LevelKind {
                 write_duration(*max),
                 write_duration(*step)
             )),
-            LevelKind::Pairs {
-                required,
-                optional_durations,
-                ..
-            } => Some(pairs_allowed(required, optional_durations)),
+            LevelKind::Pairs { required, optional_durations, .. } => {
+                Some(pairs_allowed(required, optional_durations))
+            }
             LevelKind::MediaTypes => {
                 Some("a list of media types such as `text/css application/json`".to_owned())
             }
@@ -310,16 +303,13 @@ impl LevelKind {
                 placing::OF_CLUSTER
             )),
         };
-        let words = self.words().map(|word| format!("`{word}`"));
-        let mut parts: Vec<String> = words.chain(numbers).collect();
+        let mut parts: Vec<String> =
+            self.words().map(|word| format!("`{word}`")).chain(numbers).collect();
         let last = parts.pop().unwrap_or_default();
-        match parts.is_empty() {
-            true => last,
-            false => format!("{} or {last}", parts.join(", ")),
-        }
+        if parts.is_empty() { last } else { format!("{} or {last}", parts.join(", ")) }
     }
 
-    /// What is accepted, for a column of a table.
+    /// Describes the valid levels briefly, for a column of a table.
     pub fn brief(&self) -> String {
         let kind = match self {
             LevelKind::Switch | LevelKind::Choice(_) => None,
@@ -350,14 +340,12 @@ impl LevelKind {
             LevelKind::Labels => Some("labels".to_owned()),
             LevelKind::Tolerations => Some("tolerations".to_owned()),
         };
-        let words = self.words().map(str::to_owned);
-        words.chain(kind).collect::<Vec<_>>().join(", ")
+        self.words().map(str::to_owned).chain(kind).collect::<Vec<_>>().join(", ")
     }
 
-    /// The level that somebody who wrote `level` most likely meant.
+    /// Returns the level that was most likely meant by `level`.
     fn nearest(&self, level: &str) -> Option<String> {
-        self.nearest_word(level)
-            .or_else(|| self.nearest_number(level))
+        self.nearest_word(level).or_else(|| self.nearest_number(level))
     }
 
     fn nearest_word(&self, level: &str) -> Option<String> {

@@ -1,18 +1,18 @@
 //! The parameter catalog: one row per tunable, read from data.
 //!
-//! Everything that weir knows about a tunable stands in a row of `parameters/*.yaml`: its levels,
-//! its default, what Debian's package sets, how the proxy spells it, how the effective value is
-//! read back, what it constrains. Code here knows *kinds* of levels and *kinds* of rules, never a
-//! parameter by name; adding a tunable means adding a row (docs/parameters.md).
+//! Everything that weir knows about a tunable is in a row of `parameters/*.yaml`: its levels, its default, the level
+//! that Debian's package sets, its spelling in the proxy's configuration, the way to read the effective value back, and
+//! its constraints. Code here knows *kinds* of levels and *kinds* of rules, never a parameter by name; adding a tunable
+//! means adding a row (docs/parameters.md).
 //!
-//! Kernel parameters and limits are rows like those of a proxy, in `parameters/kernel.yaml`, and go
-//! with every proxy. [`Catalog::split`] says who puts which setting into force; users add rows in
-//! files of their own ([`Catalog::with_rows`]). What the kernel makes of several settings together
-//! is a [`Quantity`]; [`Catalog::inert`] tells by it which changes change nothing.
+//! Kernel parameters and limits are rows like those of a proxy, in `parameters/kernel.yaml`, and go with every proxy.
+//! [`Catalog::split`] groups settings by the component that applies them. Users add rows in files of their own
+//! ([`Catalog::with_rows`]). A value that the kernel derives from several settings together is a [`Quantity`];
+//! [`Catalog::inert`] uses quantities to find changes without effect.
 //!
-//! The way of a setting: [`Parameter::check`] turns what somebody wrote into a canonical level,
-//! [`Parameter::directives`] turns the level into configuration text, [`Parameter::read_back`]
-//! turns what the proxy says it runs with into a level again.
+//! A setting is processed in three steps: [`Parameter::check`] turns user input into a canonical level,
+//! [`Parameter::directives`] turns the level into configuration text, and [`Parameter::read_back`] turns the
+//! configuration that the proxy runs with into a level again.
 
 mod catalog;
 mod constraint;

@@ -1,47 +1,46 @@
-//! Where pods are placed: labels and tolerations as levels (text), and as they stand in objects of a cluster (JSON).
+//! Placement of pods: labels and tolerations as levels (text) and as JSON in objects of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-/// What taints of the cluster itself begin with. It adds tolerations of them to pods: all of a DaemonSet's have some, and the
-/// admission plugin DefaultTolerationSeconds adds two.
+/// Prefix of the cluster's own taints. The cluster adds tolerations of them to pods: all pods of a DaemonSet have some,
+/// and the admission plugin DefaultTolerationSeconds adds two.
 pub(crate) const OF_CLUSTER: &str = "node.kubernetes.io/";
-/// What a taint does.
+/// Effects of a taint.
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-/// Longest name of a label, and longest value of one.
+/// Maximum length of a label's name and of its value.
 const LONGEST: usize = 63;
-/// Longest prefix of a name, a DNS subdomain (RFC 1123).
+/// Maximum length of the prefix of a name, a DNS subdomain (RFC 1123).
 const LONGEST_PREFIX: usize = 253;
 
-/// Whether a text has nothing but letters, digits and these in between, and ends with letters or digits.
+/// Returns true if a text has only letters, digits and the characters in `between`, and begins and ends with a letter
+/// or digit.
 fn is_word(text: &str, between: &[u8], longest: usize) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || between.contains(&byte);
     text.len() <= longest
-        && text.bytes().all(fits)
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || between.contains(&byte))
         && is_end(text.bytes().next())
         && is_end(text.bytes().next_back())
 }
 
-/// Whether a text is the key of a label: a name, and perhaps a prefix before a `/`.
+/// Returns true if a text is the key of a label: a name with an optional prefix before a `/`.
 fn is_key(text: &str) -> bool {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, text),
     };
-    let is_prefix = |text: &str| {
+    prefix.is_none_or(|text| {
         let is_lower = text.bytes().all(|byte| !byte.is_ascii_uppercase());
         is_lower && is_word(text, b"-.", LONGEST_PREFIX)
-    };
-    prefix.is_none_or(is_prefix) && is_word(name, b"-_.", LONGEST)
+    }) && is_word(name, b"-_.", LONGEST)
 }
 
 fn is_value(text: &str) -> bool {
     is_word(text, b"-_.", LONGEST)
 }
 
-/// `key=value,key=value` in the order of the keys, each once.
+/// Spells labels as `key=value,key=value` in the order of the keys, each once.
 pub(crate) fn labels(text: &str) -> Option<String> {
     let mut all = BTreeMap::new();
     for pair in text.split(',') {
@@ -51,22 +50,22 @@ pub(crate) fn labels(text: &str) -> Option<String> {
             return None;
         }
     }
-    Some(joined(
-        all.iter().map(|(key, value)| format!("{key}={value}")),
-    ))
+    Some(joined(all.iter().map(|(key, value)| format!("{key}={value}"))))
 }
 
-/// Labels as an object.
+/// Converts labels to a JSON object.
 pub(crate) fn labels_json(level: &str) -> Value {
-    let pairs = level.split(',').filter_map(|pair| pair.split_once('='));
-    let pairs = pairs.map(|(key, value)| (key.to_owned(), Value::from(value)));
+    let pairs = level
+        .split(',')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(key, value)| (key.to_owned(), Value::from(value)));
     Value::Object(pairs.collect::<Map<_, _>>())
 }
 
-/// The level behind such an object, or its JSON.
+/// Converts a JSON object of labels to a level. Other values are returned as JSON.
 pub(crate) fn labels_told(value: &Value) -> String {
-    let pairs = value.as_object().into_iter().flatten();
-    let pairs = pairs.map(|(key, value)| Some((key, value.as_str()?)));
+    let pairs =
+        value.as_object().into_iter().flatten().map(|(key, value)| Some((key, value.as_str()?)));
     let pairs: Option<BTreeMap<&String, &str>> = pairs.collect();
     match pairs.filter(|_| value.is_object()) {
         Some(pairs) => joined(pairs.iter().map(|(key, value)| format!("{key}={value}"))),
@@ -74,37 +73,44 @@ pub(crate) fn labels_told(value: &Value) -> String {
     }
 }
 
-/// `key=value:Effect,key:Effect`, sorted.
+/// Spells tolerations as `key=value:Effect,key:Effect`, sorted.
 pub(crate) fn tolerations(text: &str) -> Option<String> {
-    let one = |text: &str| {
-        let text = text.trim();
-        let (taint, effect) = text.rsplit_once(':')?;
-        let (key, value) = match taint.split_once('=') {
-            Some((key, value)) => (key, Some(value)),
-            None => (taint, None),
-        };
-        let fits = is_key(key) && !key.starts_with(OF_CLUSTER) && value.is_none_or(is_value);
-        (fits && EFFECTS.contains(&effect)).then(|| text.to_owned())
-    };
-    let all: Option<BTreeSet<String>> = text.split(',').map(one).collect();
+    let all: Option<BTreeSet<String>> = text
+        .split(',')
+        .map(|text| {
+            let text = text.trim();
+            let (taint, effect) = text.rsplit_once(':')?;
+            let (key, value) = match taint.split_once('=') {
+                Some((key, value)) => (key, Some(value)),
+                None => (taint, None),
+            };
+            let fits = is_key(key) && !key.starts_with(OF_CLUSTER) && value.is_none_or(is_value);
+            (fits && EFFECTS.contains(&effect)).then(|| text.to_owned())
+        })
+        .collect();
     all.map(joined)
 }
 
-/// Tolerations as a list.
+/// Converts tolerations to a JSON list.
 pub(crate) fn tolerations_json(level: &str) -> Value {
-    let one = |text: &str| {
-        let (taint, effect) = text.rsplit_once(':')?;
-        Some(match taint.split_once('=') {
-            Some((key, value)) => {
-                json!({"key": key, "operator": "Equal", "value": value, "effect": effect})
-            }
-            None => json!({"key": taint, "operator": "Exists", "effect": effect}),
-        })
-    };
-    Value::Array(level.split(',').filter_map(one).collect())
+    Value::Array(
+        level
+            .split(',')
+            .filter_map(|text| {
+                let (taint, effect) = text.rsplit_once(':')?;
+                Some(match taint.split_once('=') {
+                    Some((key, value)) => {
+                        json!({"key": key, "operator": "Equal", "value": value, "effect": effect})
+                    }
+                    None => json!({"key": taint, "operator": "Exists", "effect": effect}),
+                })
+            })
+            .collect(),
+    )
 }
 
-/// The level behind such a list, without those of the cluster's own taints. One that no level leads to is there as JSON.
+/// Converts a JSON list of tolerations to a level, without those of the cluster's own taints. A toleration that no
+/// level stands for is included as JSON.
 pub(crate) fn tolerations_told(value: &Value) -> String {
     let is_own = |one: &&Value| {
         let key = one["key"].as_str().unwrap_or_default();
@@ -140,20 +146,12 @@ mod tests {
 
     #[test]
     fn a_level_is_read_back_from_what_it_stands_as() {
-        type Grammar = (
-            fn(&str) -> Option<String>,
-            fn(&str) -> Value,
-            fn(&Value) -> String,
-        );
+        type Grammar = (fn(&str) -> Option<String>, fn(&str) -> Value, fn(&Value) -> String);
         let of_labels: Grammar = (labels, labels_json, labels_told);
         let of_taints: Grammar = (tolerations, tolerations_json, tolerations_told);
         for ((check, to_json, told), text, canonical) in [
             (of_labels, "pool=ingress", Some("pool=ingress")),
-            (
-                of_labels,
-                "zone=a, example.org/pool=x_1",
-                Some("example.org/pool=x_1,zone=a"),
-            ),
+            (of_labels, "zone=a, example.org/pool=x_1", Some("example.org/pool=x_1,zone=a")),
             (
                 of_labels,
                 "node-role.kubernetes.io/ingress=",
@@ -166,16 +164,8 @@ mod tests {
             (of_labels, "a/b/c=d", None),
             (of_labels, "-pool=a", None),
             (of_labels, "", None),
-            (
-                of_taints,
-                "dedicated=ingress:NoSchedule",
-                Some("dedicated=ingress:NoSchedule"),
-            ),
-            (
-                of_taints,
-                "b:NoExecute,a=1:NoSchedule",
-                Some("a=1:NoSchedule,b:NoExecute"),
-            ),
+            (of_taints, "dedicated=ingress:NoSchedule", Some("dedicated=ingress:NoSchedule")),
+            (of_taints, "b:NoExecute,a=1:NoSchedule", Some("a=1:NoSchedule,b:NoExecute")),
             (of_taints, "dedicated=ingress", None),
             (of_taints, "dedicated=ingress:Never", None),
             (of_taints, "dedicated=:NoSchedule", None),
@@ -199,10 +189,7 @@ mod tests {
                     "tolerationSeconds": 300}, {"key": "a", "value": "1", "effect": "NoSchedule"}]),
                 "a=1:NoSchedule",
             ),
-            (
-                json!([{"key": "node.kubernetes.io/disk-pressure", "operator": "Exists"}]),
-                "",
-            ),
+            (json!([{"key": "node.kubernetes.io/disk-pressure", "operator": "Exists"}]), ""),
             (json!([{"operator": "Exists"}]), r#"{"operator":"Exists"}"#),
         ] {
             assert_eq!(tolerations_told(&found), expected);

@@ -1,8 +1,8 @@
-//! Quantities: what several parameters control together and something else decides.
+//! Quantities: values that several parameters determine together.
 //!
-//! The length of an accept queue is the smaller of what the proxy asks for and what the kernel
-//! allows: raising one of the two may change nothing. Rows name the quantity that they control, the
-//! quantity says how it comes about, and a change is judged by what was measured of it.
+//! The length of an accept queue is the smaller of the proxy's request and the kernel's limit: raising one of the two
+//! may change nothing. Rows name the quantity that they control, the quantity says how its value results, and a change
+//! is judged by the measured value.
 
 use std::collections::BTreeMap;
 
@@ -13,40 +13,40 @@ use weir_model::study::Settings;
 use crate::grammar::first_number;
 use crate::row::Parameter;
 
-/// What several parameters control together.
+/// A value that several parameters determine together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
-    /// In words: `listen backlog`.
+    /// Name in words: `listen backlog`.
     pub is: String,
-    /// How it is measured, for people.
+    /// Description of the measurement, for people.
     pub measured: String,
-    /// What the agent reads to know it; `None`: it follows from others.
+    /// Source from which the agent reads the value. `None`: it follows from the members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Reading>,
-    /// Who decides, fit to stand before "the smaller of": `the kernel takes`.
+    /// Subject and verb that fit before "the smaller of": `the kernel takes`.
     pub by: String,
-    /// Parameters and other quantities, of which it is the smallest.
+    /// Parameters and other quantities. The smallest of them is the value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub smallest_of: Vec<String>,
-    /// Parameters of which the first that is set decides.
+    /// Parameters in order of precedence. The first that is set is the value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_of: Vec<String>,
 }
 
-/// What is read of an arm that runs in order to know a quantity.
+/// Source from which a quantity of a running arm is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reading {
-    /// How long a queue the kernel keeps for the proxy's listener (sock_diag(7)).
+    /// Length of the queue that the kernel keeps for the proxy's listener (sock_diag(7)).
     AcceptQueue,
-    /// The soft limit of descriptors that a worker has (/proc/PID/limits).
+    /// Soft limit of descriptors of a worker (/proc/PID/limits).
     WorkerDescriptors,
     /// A kernel setting, as the arm's network namespace shows it.
     Sysctl {
-        /// Its name, with dots.
+        /// Name of the setting, with dots.
         name: String,
     },
 }
@@ -54,18 +54,18 @@ pub enum Reading {
 /// All quantities by name.
 pub(crate) type Quantities = BTreeMap<String, Quantity>;
 
-/// Quantities within quantities are looked into as deep as this; the files are checked for it.
+/// Maximum depth of quantities within quantities. The check of the files enforces it.
 pub(crate) const DEEPEST: usize = 3;
 
 impl Quantity {
-    /// What it is made from.
+    /// Returns the names of the parameters and quantities that the value results from.
     pub fn members(&self) -> impl Iterator<Item = &String> {
         self.smallest_of.iter().chain(&self.first_of)
     }
 }
 
-/// The value of a quantity: as it was measured, or the smallest of its members where all of them
-/// are known. `None`: not known.
+/// Returns the value of a quantity: the measured one, else the smallest of its members if all of them are known.
+/// `None`: not known.
 pub(crate) fn value(name: &str, effective: &Settings, all: &Quantities) -> Option<String> {
     value_within(name, effective, all, DEEPEST)
 }
@@ -80,15 +80,17 @@ fn value_within(
         return Some(measured.clone());
     }
     let members = &all.get(name)?.smallest_of;
-    let number = |member: &String| {
-        let value = value_within(member, effective, all, deeper.checked_sub(1)?)?;
-        first_number(&value)
-    };
-    let numbers: Option<Vec<u64>> = members.iter().map(number).collect();
+    let numbers: Option<Vec<u64>> = members
+        .iter()
+        .map(|member| {
+            let value = value_within(member, effective, all, deeper.checked_sub(1)?)?;
+            first_number(&value)
+        })
+        .collect();
     numbers?.into_iter().min().map(|least| least.to_string())
 }
 
-/// What is inert about `row` at `requested`, when what it controls is the same in both arms.
+/// Returns why `row` at `requested` is inert, if the value that it controls is the same in both arms.
 pub(crate) fn inert(
     row: &Parameter,
     requested: &str,
@@ -116,24 +118,23 @@ pub(crate) fn inert(
     })
 }
 
-/// "the kernel takes the smaller of `backlog` (511) and `net.core.somaxconn` (32768)"
+/// Formats "the kernel takes the smaller of `backlog` (511) and `net.core.somaxconn` (32768)".
 fn smallest(quantity: &Quantity, effective: &Settings, all: &Quantities) -> String {
-    let described = |member: &String| {
-        let name = match all.get(member) {
-            Some(quantity) => quantity.is.clone(),
-            None => format!("`{member}`"),
-        };
-        match value(member, effective, all) {
-            Some(value) => format!("{name} ({value})"),
-            None => name,
-        }
-    };
-    let members: Vec<String> = quantity.smallest_of.iter().map(described).collect();
-    let degree = if members.len() == 2 {
-        "smaller"
-    } else {
-        "smallest"
-    };
+    let members: Vec<String> = quantity
+        .smallest_of
+        .iter()
+        .map(|member| {
+            let name = match all.get(member) {
+                Some(quantity) => quantity.is.clone(),
+                None => format!("`{member}`"),
+            };
+            match value(member, effective, all) {
+                Some(value) => format!("{name} ({value})"),
+                None => name,
+            }
+        })
+        .collect();
+    let degree = if members.len() == 2 { "smaller" } else { "smallest" };
     format!("{} the {degree} of {}", quantity.by, members.join(" and "))
 }
 
@@ -150,8 +151,9 @@ fn own(row: &Parameter, requested: &str, here: &str) -> String {
     if row.only_raises && !row.is_raised_by(requested, here) {
         return format!("the host has {here} already, and weir never lowers it");
     }
-    match requested == here {
-        true => "the arm that it is compared with has this value too".to_owned(),
-        false => format!("{here} stayed in force in both arms"),
+    if requested == here {
+        "the arm that it is compared with has this value too".to_owned()
+    } else {
+        format!("{here} stayed in force in both arms")
     }
 }

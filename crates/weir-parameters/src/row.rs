@@ -1,4 +1,4 @@
-//! One row of the catalog: a tunable and everything weir knows about it.
+//! One row of the catalog: a tunable and all that weir knows about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,61 +14,61 @@ use crate::spelling::Spelling;
 use crate::template;
 use crate::workload::InWorkload;
 
-/// A tunable.
+/// A tunable of a proxy, its process, its pods or the kernel.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// Name in studies: the directive's own where there is one directive, the sysctl's with dots.
+    /// Name in studies. For a single directive it is the directive's own name, for a sysctl the name with dots.
     pub id: String,
-    /// What a change of it reaches.
+    /// Part of the system that a change reaches.
     pub scope: Scope,
-    /// Which levels there are.
+    /// Kind and range of the levels.
     pub level: LevelKind,
-    /// What the program or the kernel does when nobody says anything.
+    /// Default of the program or the kernel, by version.
     pub default: Defaults,
-    /// What Debian's package writes into its configuration, when it writes anything.
+    /// Level that Debian's package writes into its configuration, if it writes any.
     #[serde(default)]
     pub debian: Option<String>,
-    /// Why one would change it, and when it does nothing.
+    /// Reason to change the parameter, and cases in which it does nothing.
     pub why: String,
     /// Address of the documentation that the row was written from.
     pub source: String,
-    /// Where the effective value is read.
+    /// Source from which the effective value is read.
     pub effective: EffectiveFrom,
-    /// How the proxy spells it; nothing for what is no part of its configuration.
+    /// Pieces of configuration that set the parameter. Empty if it is not part of the proxy's configuration.
     #[serde(default)]
     pub writes: Vec<Write>,
-    /// The quantity that it controls together with others, where it does.
+    /// Quantity that the parameter controls together with others, if any.
     #[serde(default)]
     pub quantity: Option<String>,
-    /// The counter that shows whether it takes effect, where there is one.
+    /// Counter that shows if the parameter takes effect, if there is one.
     #[serde(default)]
     pub shows: Option<Shows>,
-    /// A level below what the host has is not written: the host may need what it has.
+    /// True if a level below the host's value is not written, because the host may need its value.
     #[serde(default)]
     pub only_raises: bool,
-    /// What must be there for the parameter to be: `the module nf_conntrack`.
+    /// Requirement for the parameter to exist: `the module nf_conntrack`.
     #[serde(default)]
     pub needs: Option<String>,
     /// Set for a sysctl that Kubernetes calls safe.
     #[serde(default)]
     pub safe_on_kubernetes: Option<Safe>,
-    /// What else it constrains.
+    /// Rules that the parameter imposes on other settings.
     #[serde(default)]
     pub constraints: Vec<Constraint>,
-    /// How Kubernetes controllers of this proxy spell it, by the controller's name.
+    /// Spelling in the objects of each Kubernetes controller of this proxy, by the controller's name.
     #[serde(default)]
     pub controllers: BTreeMap<String, Spelling>,
 }
 
-/// What a change of a tunable reaches, which decides what is needed to change it.
+/// Part of the system that a change of a tunable reaches. It decides what is needed for the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// The proxy's configuration.
     ProxyDirective,
-    /// How the proxy is started: prefix, environment, limits.
+    /// The start of the proxy's process: prefix, environment, limits.
     ProcessLaunch,
     /// CPUs of the proxy.
     CpuSet,
@@ -76,30 +76,30 @@ pub enum Scope {
     KernelNetns,
     /// The kernel, for the whole host.
     KernelHost,
-    /// What carries the bytes between the proxy and its peers on the same host.
+    /// The carrier of the bytes between the proxy and its peers on the same host.
     Transport,
     /// The pods of a controller's proxy, as a Deployment or a DaemonSet of a cluster describes them.
     Workload,
 }
 
 impl Scope {
-    /// Whether it is the kernel's, in a network namespace or for the whole host.
+    /// Returns true for kernel settings, of a network namespace or of the whole host.
     pub fn is_kernel(self) -> bool {
         matches!(self, Scope::KernelNetns | Scope::KernelHost)
     }
 
-    /// Whether it goes with every proxy, and this host has it.
+    /// Returns true if the scope is on this host and the same for every proxy.
     pub fn is_of_host(self) -> bool {
         !matches!(self, Scope::ProxyDirective | Scope::Workload)
     }
 
-    /// Whether it is part of the proxy's configuration.
+    /// Returns true if the scope is the proxy's configuration.
     pub fn is_configuration(self) -> bool {
         self == Scope::ProxyDirective
     }
 }
 
-/// Since when Kubernetes lets every pod set a sysctl. Empty: since it lets pods set any.
+/// Versions since which Kubernetes lets every pod set a sysctl. Empty: since Kubernetes lets pods set any sysctl.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -107,48 +107,47 @@ pub struct Safe {
     /// Version of Kubernetes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Version of the kernel that Kubernetes asks for besides.
+    /// Version of the kernel that Kubernetes requires besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
 }
 
-/// Whether a pod can have a parameter of its own on Kubernetes.
+/// Permission of a pod on Kubernetes to have a parameter of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kubernetes {
     /// A safe sysctl: every pod may set it.
     Safe(Safe),
-    /// A namespaced sysctl that the kubelet must be told to allow (`--allowed-unsafe-sysctls`).
+    /// A namespaced sysctl that the kubelet must be configured to allow (`--allowed-unsafe-sysctls`).
     Unsafe,
-    /// It belongs to the node: no pod can set it for itself.
+    /// A setting of the node: no pod can set it for itself.
     None,
 }
 
-/// Where the effective value of a tunable is read.
+/// Source from which the effective value of a tunable is read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum EffectiveFrom {
-    /// A directive in what the proxy prints as its configuration (`nginx -T`). Absent: the default.
+    /// A directive in the configuration that the proxy prints (`nginx -T`). Absent: the default.
     Directive {
         /// Name of the directive.
         name: String,
-        /// Block it stands in.
+        /// Block that the directive is in.
         context: Context,
     },
-    /// A value in what the proxy gives out as its configuration, where that is JSON. Absent: the
-    /// default.
+    /// A value in the JSON configuration that the proxy returns. Absent: the default.
     Value {
-        /// Object of the document.
+        /// Object of the document that the value is in.
         context: Context,
-        /// JSON pointer (RFC 6901) within it.
+        /// JSON pointer (RFC 6901) within that object.
         at: String,
     },
-    /// How the process was started: its launcher's name.
+    /// Name of the launcher that the process was started through.
     Launcher,
-    /// What really carries the bytes between the proxy and its peers.
+    /// The real carrier of the bytes between the proxy and its peers.
     Transport {
-        /// Hops whose bytes go past the kernel's TCP, by level; a level that is not here has none.
+        /// Hops whose bytes bypass the kernel's TCP, by level. A level that is not listed bypasses none.
         bypassed: BTreeMap<String, BTreeSet<Hop>>,
     },
     /// A flag of the listen directive. Absent: the default.
@@ -156,17 +155,17 @@ pub enum EffectiveFrom {
         /// The flag, without `=` and value.
         name: String,
     },
-    /// A limit of the worker's process, from /proc/PID/limits.
+    /// A limit of the worker process, from /proc/PID/limits.
     ProcessLimit {
-        /// Which one.
+        /// The limit.
         name: ProcessLimit,
     },
-    /// A kernel setting, below /proc/sys as the network namespace of the proxy shows it.
+    /// A kernel setting, read below /proc/sys in the network namespace of the proxy.
     Sysctl {
-        /// Its name, with dots.
+        /// Name of the setting, with dots.
         name: String,
     },
-    /// The pods that run of a workload in a cluster.
+    /// The running pods of a workload in a cluster.
     Workload(InWorkload),
 }
 
@@ -179,7 +178,7 @@ pub enum ProcessLimit {
 }
 
 impl ProcessLimit {
-    /// Its name, as limits.conf(5) has it.
+    /// Returns the name of the limit in limits.conf(5).
     pub fn name(self) -> &'static str {
         match self {
             ProcessLimit::Nofile => "nofile",
@@ -198,7 +197,7 @@ pub enum Hop {
 }
 
 impl Hop {
-    /// Its name in records: `inbound`.
+    /// Returns the name of the hop in records: `inbound`.
     pub fn name(self) -> &'static str {
         match self {
             Hop::Inbound => "inbound",
@@ -207,45 +206,45 @@ impl Hop {
     }
 }
 
-/// The block of a configuration that something stands in, by one of the names that its file of rows
-/// declares at its head: `http`, `frontend`, `cluster`. What is behind a name is for the proxy's
-/// writer in `weir-sut` to know.
+/// Block of a configuration, by one of the names that the proxy's file of rows declares at its head: `http`,
+/// `frontend`, `cluster`. The proxy's writer in `weir-sut` knows the block behind a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(transparent)]
 pub struct Context(String);
 
 impl Context {
-    /// The context of this name.
+    /// Creates the context with this name.
     pub fn new(name: &str) -> Context {
         Context(name.to_owned())
     }
 
-    /// Its name.
+    /// Returns the name of the block.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
-/// One piece of configuration that a level leads to.
+/// A piece of configuration that is written for a level.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// Where it goes.
+    /// Block that the piece is written to.
     pub context: Context,
     /// JSON pointer (RFC 6901) within the context, for a proxy whose configuration is JSON.
     #[serde(default)]
     pub at: Option<String>,
-    /// The text, without `;`; with `at` a JSON value. `{value}` is the level, `{seconds}` and
-    /// `{milliseconds}` a duration's, `{bytes}` a size's number; other placeholders are the runner's to
-    /// fill.
+    /// Template of the text, without `;`; with `at` of a JSON value. `{value}` is the level, `{seconds}` and
+    /// `{milliseconds}` the number of a duration, `{bytes}` the number of a size. The runner fills in other
+    /// placeholders.
     pub text: String,
-    /// Written for these levels only; empty: for all.
+    /// Levels that the piece is written for. Empty: all levels.
     #[serde(default)]
     pub only: Vec<String>,
-    /// Not written for these levels.
+    /// Levels that the piece is not written for.
     #[serde(default)]
     pub except: Vec<String>,
-    /// Whether it only makes room for the others: where a user's configuration says it, it stays.
+    /// True if the piece is only a prerequisite for others. If a user's configuration has the directive, the user's
+    /// stays.
     #[serde(default)]
     pub yields: bool,
 }
@@ -253,21 +252,21 @@ pub struct Write {
 /// One directive to write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Directive {
-    /// Where it goes.
+    /// Block that the directive is written to.
     pub context: Context,
     /// JSON pointer within the context, for a proxy whose configuration is JSON.
     pub at: Option<String>,
-    /// Its text without `;`, with `{logs}` left for whoever owns the folders.
+    /// Text without `;`. `{logs}` is left for the code that owns the folders.
     pub text: String,
 }
 
-/// What the proxy does, as far as rows care: [`ProxyRole`] without its figures.
+/// Role of a proxy, as far as rows need it: [`ProxyRole`] without its figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// It asks an origin server.
+    /// The proxy forwards requests to an origin server.
     ReverseProxy,
-    /// It answers from files.
+    /// The proxy responds with files.
     StaticFiles,
 }
 
@@ -281,7 +280,7 @@ impl From<&ProxyRole> for Role {
 }
 
 impl Role {
-    /// In words that fit after "in": `a reverse proxy`.
+    /// Returns the role in words that fit after "in": `a reverse proxy`.
     pub fn words(self) -> &'static str {
         match self {
             Role::ReverseProxy => "a reverse proxy",
@@ -298,16 +297,17 @@ impl Write {
 }
 
 impl Parameter {
-    /// Reads a level as somebody wrote it and gives it in its one canonical spelling, so that equal
-    /// levels are equal text.
+    /// Converts a level to its one canonical spelling, so that equal levels are equal text.
     ///
     /// # Errors
-    /// The text is not a level of this parameter; the error says what is, and what comes nearest.
+    /// Returns an error if the text is not a level of this parameter. The error describes the valid levels and the
+    /// nearest one.
     pub fn check(&self, level: &str) -> Result<String, LevelError> {
         self.level.check(level)
     }
 
-    /// Whether Kubernetes lets a pod set it; `None` for what is no kernel setting.
+    /// Returns a pod's permission to set the parameter on Kubernetes. `None` for parameters that are not kernel
+    /// settings.
     pub fn kubernetes(&self) -> Option<Kubernetes> {
         match (self.scope, &self.safe_on_kubernetes) {
             (Scope::KernelNetns, Some(safe)) => Some(Kubernetes::Safe(safe.clone())),
@@ -324,7 +324,7 @@ impl Parameter {
         }
     }
 
-    /// Hops whose bytes go past the kernel's TCP at `level`; none for what is no transport.
+    /// Returns the hops whose bytes bypass the kernel's TCP at `level`. Empty for parameters other than the transport.
     pub(crate) fn bypassed(&self, level: Option<&str>) -> BTreeSet<Hop> {
         match (&self.effective, level) {
             (EffectiveFrom::Transport { bypassed }, Some(level)) => {
@@ -334,20 +334,18 @@ impl Parameter {
         }
     }
 
-    /// Whether `level` is above what is in force, `now`; `false` where one of the two is no number.
+    /// Returns true if `level` is above the value in force, `now`. Returns false if one of the two is not a number.
     pub fn is_raised_by(&self, level: &str, now: &str) -> bool {
-        first_number(level)
-            .zip(first_number(now))
-            .is_some_and(|(level, now)| level > now)
+        first_number(level).zip(first_number(now)).is_some_and(|(level, now)| level > now)
     }
 
-    /// Whether `level` is to be written where `now` is in force: a parameter that is only raised is
-    /// left alone unless that is higher.
+    /// Returns true if `level` must be written while `now` is in force. A parameter with `only_raises` is written only
+    /// if `level` is higher.
     pub fn is_to_be_written(&self, level: &str, now: &str) -> bool {
         !self.only_raises || self.is_raised_by(level, now)
     }
 
-    /// The configuration that `level` (canonical) leads to; possibly none.
+    /// Returns the directives that set the parameter to `level` (canonical). May be empty.
     pub fn directives(&self, level: &str) -> Vec<Directive> {
         self.writes
             .iter()
@@ -360,12 +358,11 @@ impl Parameter {
             .collect()
     }
 
-    /// The level behind what the proxy runs with: the whole text of the directive named in
-    /// [`Parameter::effective`] without `;`, or of the listen directive, or the bare process limit,
-    /// or what the file below /proc/sys holds.
-    /// `None` for a directive that is not there means the default.
+    /// Returns the level that the proxy runs with. `found` is the whole text without `;` of the directive named in
+    /// [`Parameter::effective`] or of the listen directive, or the bare process limit, or the content of the file below
+    /// /proc/sys. `None` for an absent directive means the default.
     ///
-    /// Answers `None` when the text is none that a level leads to, or the default is no fixed level.
+    /// Returns `None` if no level is written as `found`, or the default is not a fixed level.
     pub fn read_back(&self, found: Option<&str>) -> Option<String> {
         let Some(found) = found else {
             return self.default.newest().level.clone();
@@ -390,7 +387,7 @@ impl Parameter {
         }
     }
 
-    /// The level whose text is `found`: the inverse of [`Parameter::directives`].
+    /// Returns the level that is written as `found`: the inverse of [`Parameter::directives`].
     fn level_written_as(&self, found: &str, name: &str) -> Option<String> {
         self.writes
             .iter()
@@ -407,10 +404,9 @@ impl Parameter {
     }
 }
 
-/// Whether a directive's text begins with this name, which may be several words, `timeout client`, and
-/// have HAProxy's `no` before it.
+/// Returns true if a directive's text begins with `name`. The name may be several words, `timeout client`, and have
+/// HAProxy's `no` before it.
 fn is_named(text: &str, name: &str) -> bool {
     let text = text.strip_prefix("no ").unwrap_or(text);
-    text.strip_prefix(name)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))
+    text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))
 }

@@ -1,4 +1,4 @@
-//! Settings by what they reach: who writes them, and where.
+//! Settings grouped by the part of the system that they reach.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use weir_model::study::Settings;
 
 use crate::row::{EffectiveFrom, Hop, Parameter, Scope};
 
-/// Settings of an arm, shared out to those who put them into force.
+/// Settings of an arm, grouped by the component that applies them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scoped {
-    /// For the proxy's configuration, by parameter id. An id that the catalog does not know is here
-    /// too: whoever writes the configuration refuses it.
+    /// Settings of the proxy's configuration, by parameter id. An id that the catalog does not know is included: the
+    /// writer of the configuration refuses it.
     pub proxy: Settings,
-    /// For the arm's network namespace: sysctl name to the value as it is written.
+    /// Settings of the arm's network namespace: sysctl name to the value as it is written.
     pub netns: Settings,
-    /// For the whole host: sysctl name to the value as it is written.
+    /// Settings of the whole host: sysctl name to the value as it is written.
     pub host: Settings,
     /// Soft limit of descriptors that the process starts with.
     pub nofile: Option<u64>,
-    /// Name of what the process is started through.
+    /// Name of the launcher that the process is started through.
     pub launcher: Option<String>,
-    /// Hops whose bytes go past the kernel's TCP.
+    /// Hops whose bytes bypass the kernel's TCP.
     pub bypassed: BTreeSet<Hop>,
 }
 

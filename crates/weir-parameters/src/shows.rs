@@ -1,44 +1,44 @@
-//! Counters by which it shows whether a parameter does what it is for.
+//! Counters that show if a parameter takes effect.
 
 use serde::{Deserialize, Serialize};
 
-/// What a parameter does to a counter when it takes effect.
+/// Effect of a parameter on a counter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shows {
-    /// The counter.
+    /// The counter that changes.
     pub counter: Counter,
-    /// Which way it goes.
+    /// Direction of the change.
     pub goes: ShownBy,
-    /// Levels at which the parameter is switched off; at all others it is to take effect.
+    /// Levels at which the parameter is switched off. At all others it should take effect.
     pub off: Vec<String>,
 }
 
-/// What is counted for each arm under a load.
+/// A counter that is kept for each arm under a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Counter {
     /// Connections to the origin server per request.
     OriginConnections,
-    /// Of the handshakes with clients that resume sessions, the share that were resumed, 0 to 1.
+    /// Share of handshakes that were resumed among those of clients that resume sessions, 0 to 1.
     ResumedHandshakes,
-    /// Bytes of a response as the client receives it, its head included.
+    /// Bytes of a response as the client receives it, including its head.
     ReceivedBytes,
 }
 
-/// Which way a counter goes.
+/// Direction in which a counter changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShownBy {
-    /// It becomes smaller.
+    /// The counter becomes smaller.
     Down,
-    /// It becomes larger.
+    /// The counter becomes larger.
     Up,
 }
 
 impl Shows {
-    /// Whether a parameter at this level is to take effect.
+    /// Returns true if a parameter at this level should take effect.
     pub fn is_on(&self, level: &str) -> bool {
         !self.off.iter().any(|off| off == level)
     }

@@ -1,4 +1,4 @@
-//! How controllers of a cluster spell rows.
+//! Spelling of rows by Kubernetes controllers.
 
 use std::collections::BTreeMap;
 
@@ -7,52 +7,52 @@ use serde_json::Value;
 
 use crate::template;
 
-/// How a Kubernetes controller spells a parameter in an object that it reads.
+/// Spelling of a parameter in an object that a Kubernetes controller reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Spelling {
-    /// Which object, by the name that the controller's file has for it; `None`: the only one that it has for rows.
+    /// Name of the object in the controller's file. `None`: the only object that the controller has for rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// Key of the ConfigMap, or the field with dots; `[type=Gzip]` is the element of a list with that field.
+    /// Key of the ConfigMap, or path of the field with dots; `[type=Gzip]` is the element of a list with that field.
     pub key: String,
-    /// The same in the controller's configuration file, which is taken instead if a study names the ConfigMap that has it (its
-    /// `file`).
+    /// Key in the controller's configuration file. It is used instead of `key` if a study names the ConfigMap that
+    /// holds the file (its `file`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Whether the value is JSON, such as a number, `true` or a list; else it is text.
+    /// True if the value is JSON, such as a number, `true` or a list. Otherwise it is text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub json: bool,
-    /// Its value, a template as in [`Write::text`]; `None`: the level itself, or only what `values` has.
+    /// Template of the value, as in [`Write::text`]. `None`: the level itself, or only the levels in `values`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What it writes where that is no template: level to value, `on: "true"`. Where `text` is not said
-    /// beside it, there is no word for any other level. With `json`, `null` has nothing stand there.
+    /// Values that no template produces, by level: `on: "true"`. Without `text`, no other level can be spelled. With
+    /// `json`, `null` removes the field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
-    /// Levels that it has no word for: most are what leaving the key out comes to.
+    /// Levels that cannot be spelled. Most of them are the result of leaving the key out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
-    /// What the controller sets when the key is not there, where that is another than the proxy's
-    /// own default; as it stands in the ConfigMap.
+    /// Value that the controller sets when the key is absent, as it would be in the ConfigMap, if it differs from the
+    /// proxy's own default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// Address of the controller's documentation.
     pub source: String,
-    /// How it spells it in an object of one route alone, where that is taken instead if a study names such an object: an
-    /// annotation of an Ingress.
+    /// Spelling in an object of one route, such as an annotation of an Ingress. It is used instead if a study names
+    /// such an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Box<Spelling>>,
 }
 
 impl Spelling {
-    /// This one, and that of a route where there is one.
+    /// Returns this spelling and that of a route, if there is one.
     pub fn all(&self) -> impl Iterator<Item = &Spelling> {
         std::iter::once(self).chain(self.route.as_deref())
     }
 
-    /// The value for a level (canonical); `None`: the controller has no word for it.
+    /// Returns the value for a level (canonical). `None` if the controller cannot spell it.
     pub fn value(&self, level: &str) -> Option<String> {
         if let Some(value) = self.values.get(level) {
             return Some(value.clone());
@@ -65,12 +65,9 @@ impl Spelling {
         }
     }
 
-    /// The same as it stands in the object.
+    /// Returns the value for a level as JSON, in the form that it has in the object.
     pub fn json_value(&self, level: &str) -> Option<Value> {
         let text = self.value(level)?;
-        match self.json {
-            true => serde_json::from_str(&text).ok(),
-            false => Some(Value::String(text)),
-        }
+        if self.json { serde_json::from_str(&text).ok() } else { Some(Value::String(text)) }
     }
 }

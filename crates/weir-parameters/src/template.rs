@@ -4,18 +4,18 @@ use weir_model::quantity::{parse_bytes, parse_duration};
 
 /// The placeholder that stands for the level.
 pub(crate) const VALUE: &str = "{value}";
-/// A duration's seconds, with a fraction where it has one.
+/// Placeholder for a duration in seconds, with a fraction if needed.
 const SECONDS: &str = "{seconds}";
-/// A duration's milliseconds.
+/// Placeholder for a duration in milliseconds.
 const MILLISECONDS: &str = "{milliseconds}";
-/// A size's bytes.
+/// Placeholder for a size in bytes.
 const BYTES: &str = "{bytes}";
 
 /// Placeholders that stand for the level in some unit.
 pub(crate) const LEVELS: [&str; 4] = [VALUE, SECONDS, MILLISECONDS, BYTES];
 
-/// Puts `level` where `{value}` and its like stand and leaves other placeholders alone. A level that is
-/// a word and no quantity stands as it is whatever the unit.
+/// Replaces `{value}` and the placeholders of units by `level` and leaves other placeholders alone. A level that is a
+/// word is inserted as it is, whatever the unit.
 pub(crate) fn fill(template: &str, level: &str) -> String {
     LEVELS
         .iter()
@@ -27,19 +27,15 @@ pub(crate) fn fill(template: &str, level: &str) -> String {
 
 fn in_unit(placeholder: &str, level: &str) -> String {
     let number = match placeholder {
-        SECONDS => parse_duration(level)
-            .ok()
-            .map(|time| time.as_secs_f64().to_string()),
-        MILLISECONDS => parse_duration(level)
-            .ok()
-            .map(|time| time.as_millis().to_string()),
+        SECONDS => parse_duration(level).ok().map(|time| time.as_secs_f64().to_string()),
+        MILLISECONDS => parse_duration(level).ok().map(|time| time.as_millis().to_string()),
         BYTES => parse_bytes(level).ok().map(|bytes| bytes.to_string()),
         _ => None,
     };
     number.unwrap_or_else(|| level.to_owned())
 }
 
-/// A number that stood for a level in some unit, as a level.
+/// Converts a number in the unit of a placeholder to a level.
 fn from_unit(placeholder: &str, number: &str) -> String {
     let is_number = number.parse::<f64>().is_ok();
     match placeholder {
@@ -49,22 +45,20 @@ fn from_unit(placeholder: &str, number: &str) -> String {
     }
 }
 
-/// One piece of a template.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece<'a> {
     Literal(&'a str),
     Placeholder(&'a str),
 }
 
-/// Splits at placeholders: `{`, lower-case letters, `}`. Any other brace is literal text.
+/// Splits a template at its placeholders: `{`, lower-case letters, `}`. Any other brace is literal text.
 fn pieces(template: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut literal_from = 0;
     let mut at = 0;
     while let Some(open) = template[at..].find('{').map(|i| at + i) {
-        let name_ends = template[open + 1..]
-            .find(|c: char| !c.is_ascii_lowercase())
-            .map(|i| open + 1 + i);
+        let name_ends =
+            template[open + 1..].find(|c: char| !c.is_ascii_lowercase()).map(|i| open + 1 + i);
         match name_ends {
             Some(close) if close > open + 1 && template[close..].starts_with('}') => {
                 pieces.push(Piece::Literal(&template[literal_from..open]));
@@ -79,19 +73,16 @@ fn pieces(template: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The names of the placeholders, braces included.
+/// Returns the names of the placeholders, braces included.
 pub(crate) fn placeholders(template: &str) -> impl Iterator<Item = &str> {
-    pieces(template)
-        .into_iter()
-        .filter_map(|piece| match piece {
-            Piece::Placeholder(name) => Some(name),
-            Piece::Literal(_) => None,
-        })
+    pieces(template).into_iter().filter_map(|piece| match piece {
+        Piece::Placeholder(name) => Some(name),
+        Piece::Literal(_) => None,
+    })
 }
 
-/// Whether `text` was made from `template`: `None` if not, else the text that stands where
-/// `{value}` does (`Some(None)` in a template without it). Words are compared, not the white space
-/// between them.
+/// Matches `text` against `template`. Returns `None` if it does not match, else the level in the place of `{value}`
+/// (`Some(None)` for a template without it). Words are compared, not the white space between them.
 pub(crate) fn value_in(template: &str, text: &str) -> Option<Option<String>> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut value = None;
@@ -103,19 +94,19 @@ fn matches(pieces: &[Piece<'_>], text: &str, value: &mut Option<String>) -> bool
         return text.is_empty();
     };
     match piece {
-        Piece::Literal(literal) => text
-            .strip_prefix(literal)
-            .is_some_and(|text| matches(rest, text, value)),
+        Piece::Literal(literal) => {
+            text.strip_prefix(literal).is_some_and(|text| matches(rest, text, value))
+        }
         // Shortest first; templates have two placeholders at most, so this stays small.
-        Piece::Placeholder(name) => (1..=text.len())
-            .filter(|&end| text.is_char_boundary(end))
-            .any(|end| {
+        Piece::Placeholder(name) => {
+            (1..=text.len()).filter(|&end| text.is_char_boundary(end)).any(|end| {
                 let found = matches(rest, &text[end..], value);
                 if found && LEVELS.contains(name) {
                     *value = Some(from_unit(name, &text[..end]));
                 }
                 found
-            }),
+            })
+        }
     }
 }
 
@@ -139,11 +130,7 @@ mod tests {
     #[test]
     fn a_level_is_written_in_the_unit_that_is_asked_for() {
         for (template, level, text) in [
-            (
-                "timeout client {milliseconds}",
-                "1500ms",
-                "timeout client 1500",
-            ),
+            ("timeout client {milliseconds}", "1500ms", "timeout client 1500"),
             ("\"{seconds}s\"", "250ms", "\"0.25s\""),
             ("Timeout {seconds}", "60s", "Timeout 60"),
             ("tune.bufsize {bytes}", "16k", "tune.bufsize 16384"),
@@ -160,10 +147,7 @@ mod tests {
         let template = "access_log {logs}/access.log";
         assert_eq!(fill(template, "on"), template);
         assert_eq!(value_in(template, "access_log /a/é/access.log"), Some(None));
-        assert_eq!(
-            value_in(template, "access_log /a/access.log buffer=64k"),
-            None
-        );
+        assert_eq!(value_in(template, "access_log /a/access.log buffer=64k"), None);
         assert_eq!(placeholders("a {b} {C} {} {d").collect::<Vec<_>>(), ["{b}"]);
     }
 }

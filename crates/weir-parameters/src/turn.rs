@@ -1,25 +1,26 @@
-//! Turning a parameter: another level in a direction, far enough for its effect to be seen.
+//! Search for another level of a parameter in one direction, far enough for its effect to be visible.
 
 use std::time::Duration;
 
 use crate::level::LevelKind;
 
-/// How many times as much, or how many times less.
+/// Factor by which a level is multiplied or divided.
 const FACTOR: u64 = 8;
-/// Where there is nothing yet, or a word instead of a number, such as `off`.
+/// Level that is taken upwards from 0, or from a word such as `off`.
 const FROM_WORD: u64 = 64;
-/// Ports below belong to services (RFC 6335 section 6).
+/// Lowest port of the widest range. Ports below it belong to services (RFC 6335 section 6).
 const FIRST_PORT: u64 = 1024;
 
 impl LevelKind {
-    /// A level that is well above (`up`) or below `level`; `None` where there is none, or no direction.
+    /// Returns a level that is well above (`up`) or below `level`. `None` if there is none, or the levels have no
+    /// order.
     pub fn further(&self, level: &str, up: bool) -> Option<String> {
-        let number = |now: u64, min: u64, max: u64| match up {
-            true => now
-                .saturating_mul(FACTOR)
-                .max(now.saturating_add(1))
-                .clamp(min, max),
-            false => (now / FACTOR).clamp(min, max),
+        let number = |now: u64, min: u64, max: u64| {
+            if up {
+                now.saturating_mul(FACTOR).max(now.saturating_add(1)).clamp(min, max)
+            } else {
+                (now / FACTOR).clamp(min, max)
+            }
         };
         let is_word = self.words().any(|word| word == level);
         let turned = match self {
@@ -55,11 +56,7 @@ mod tests {
 
     #[test]
     fn a_level_is_turned_within_its_bounds() {
-        let integer = LevelKind::Integer {
-            min: 1,
-            max: 1000,
-            words: vec!["off".to_owned()],
-        };
+        let integer = LevelKind::Integer { min: 1, max: 1000, words: vec!["off".to_owned()] };
         let ports = LevelKind::Integers {
             names: vec!["first".to_owned(), "last".to_owned()],
             min: 1,

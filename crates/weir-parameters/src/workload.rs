@@ -1,4 +1,4 @@
-//! Where a parameter of a proxy's pods stands in their Deployment or DaemonSet, and as what.
+//! Places of a proxy's pod parameters in their Deployment or DaemonSet, and the values there.
 
 use std::collections::BTreeMap;
 
@@ -7,56 +7,54 @@ use serde_json::Value;
 
 use crate::row::Parameter;
 
-/// A place in a workload, and how its pods tell what came of it.
+/// A place in a workload, and the way to read the effective level from its pods.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InWorkload {
-    /// Where in a Deployment or a DaemonSet: a pointer as in `Site::at`, in which `{container}` is the proxy's
-    /// container. What is below `/spec/template` is read at the same place of each pod; anything else is their number.
+    /// JSON pointer in a Deployment or a DaemonSet, as in `Site::at`; `{container}` is the proxy's container. A place
+    /// below `/spec/template` is read in each pod. Any other place holds the number of pods.
     pub at: String,
-    /// The kind of workload, where others have no such place: `Deployment`.
+    /// Kind of workload, such as `Deployment`, if others have no such place.
     #[serde(default)]
     pub kind: Option<String>,
-    /// What of the container's control group says it besides; that counts.
+    /// Limit of the container's control group for the same value. If set, it is what counts.
     #[serde(default)]
     pub group: Option<GroupLimit>,
-    /// The level of a pod that says nothing.
+    /// Level of a pod in which the place is empty.
     pub absent: String,
-    /// What stands there for each level, where that is not the level itself; see `Placed::value`.
+    /// Values for levels that are not written as themselves; see `Placed::value`.
     #[serde(default)]
     pub values: BTreeMap<String, Value>,
-    /// The field of those that tells the level, as a JSON pointer (RFC 6901) within them.
+    /// Field of these values that identifies the level in a pod, as a JSON pointer (RFC 6901) within the value.
     #[serde(default)]
     pub told_by: String,
-    /// What stands around each level, where it does not stand alone: the level is in the place of the text `{level}`.
+    /// Structure that surrounds each level, if the level is not the whole value. The text `{level}` marks the level's
+    /// position.
     #[serde(default)]
     pub around: Option<Value>,
 }
 
-/// What stands for the level in what stands around it.
+/// Placeholder for the level in `around`.
 const LEVEL: &str = "{level}";
 
-/// A value in which the level is in its place.
+/// Returns `around` with the level in place of the placeholder.
 fn filled(around: &Value, level: &Value) -> Value {
     match around {
         Value::String(text) if text == LEVEL => level.clone(),
         Value::Object(map) => {
-            let each = map.iter();
-            let each = each.map(|(key, value)| (key.clone(), filled(value, level)));
+            let each = map.iter().map(|(key, value)| (key.clone(), filled(value, level)));
             Value::Object(each.collect())
         }
         other => other.clone(),
     }
 }
 
-/// What is in the level's place of a value that has nothing else around it than that.
+/// Returns the part of `value` in place of the placeholder. `None` if the rest of `value` is not the same as `around`.
 fn within<'v>(around: &Value, value: &'v Value) -> Option<&'v Value> {
     match around {
         Value::String(text) if text == LEVEL => Some(value),
         Value::Object(map) => {
-            let found = map
-                .iter()
-                .find_map(|(key, around)| within(around, value.get(key)?))?;
+            let found = map.iter().find_map(|(key, around)| within(around, value.get(key)?))?;
             (filled(around, found) == *value).then_some(found)
         }
         _ => None,
@@ -64,12 +62,12 @@ fn within<'v>(around: &Value, value: &'v Value) -> Option<&'v Value> {
 }
 
 impl InWorkload {
-    /// The pointer, of a proxy in this container.
+    /// Returns the pointer for a proxy in this container.
     pub fn at_of(&self, container: &str) -> String {
         self.at.replace("{container}", container)
     }
 
-    /// What is wrong with it, in words.
+    /// Checks the place. The error describes in words what is wrong.
     pub(crate) fn check(&self) -> Result<(), String> {
         let level = Value::Bool(true);
         let has_level = |around| within(around, &filled(around, &level)) == Some(&level);
@@ -82,7 +80,7 @@ impl InWorkload {
         }
     }
 
-    /// What stands there for a level (canonical) of the row.
+    /// Returns the value that is written for a level (canonical) of the row.
     pub(crate) fn value(&self, row: &Parameter, level: &str) -> Value {
         let alone = || row.level.json(level);
         match (self.values.get(level), &self.around) {
@@ -92,7 +90,7 @@ impl InWorkload {
         }
     }
 
-    /// The level that is told by this value of the field that tells it; what no level leads to is given as it stands.
+    /// Returns the level that a pod's value stands for. A value of no level is returned as it is.
     pub fn level_of(&self, row: &Parameter, told: &Value) -> String {
         let is_it = |value: &Value| value.pointer(&self.told_by) == Some(told);
         let mut values = self.values.iter();
@@ -106,10 +104,7 @@ impl InWorkload {
             },
             None => row.level.told(told),
         };
-        match level.is_empty() {
-            true => self.absent.clone(),
-            false => level,
-        }
+        if level.is_empty() { self.absent.clone() } else { level }
     }
 }
 
@@ -117,8 +112,8 @@ impl InWorkload {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupLimit {
-    /// CPU time in a period: `cpu.max`.
+    /// CPU time per period: `cpu.max`.
     Cpu,
-    /// Bytes: `memory.max`.
+    /// Memory in bytes: `memory.max`.
     Memory,
 }

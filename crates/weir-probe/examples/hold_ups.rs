@@ -1,13 +1,13 @@
-//! What the meter of hold-ups sees on a CPU, what it costs, and whether a thread that asks for a wake-up each
-//! millisecond sees the same.
+//! Measures the hold-ups of a CPU, the cost of the meter, and whether a thread that requests a wake-up each millisecond
+//! observes the same hold-ups.
 //!
 //! ```text
 //! hold_ups cost CPU SECONDS
 //! chrt -f 50 hold_ups beside CPU SECONDS
 //! ```
 //!
-//! The cost: a loop counts on the CPU, 50 ms with the meter and 50 ms without, in the order ABBA; it is the difference of
-//! the medians of loops per CPU time, so other processes do not matter much.
+//! The cost: a loop counts on the CPU, 50 ms with the meter and 50 ms without, in the order ABBA. The cost is the
+//! difference of the medians of loops per CPU time, so other processes do not matter much.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -17,9 +17,9 @@ use weir_probe::{HoldUpMeter, keep_to};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds per millisecond.
 const MS: u64 = 1_000_000;
-/// Stretches of time that are told apart, nanoseconds.
+/// Length of a slice of time, nanoseconds.
 const SLICE: u64 = 100 * MS;
 
 fn ns(clock: ClockId) -> u64 {
@@ -40,7 +40,7 @@ fn speed() -> f64 {
     rounds as f64 / (ns(ClockId::ThreadCPUTime) - used) as f64
 }
 
-/// The share of the CPU that the meter takes.
+/// Measures the share of the CPU that the meter takes.
 fn cost(cpu: u32, seconds: u64) -> Result<String, Failure> {
     let mut speeds = [Vec::new(), Vec::new()];
     for round in 0..seconds * 20 {
@@ -58,7 +58,7 @@ fn cost(cpu: u32, seconds: u64) -> Result<String, Failure> {
     Ok(format!("CPU {cpu}: the meter takes {cost:.2} % of it"))
 }
 
-/// How late this thread was at worst in a slice, nanoseconds, asking for a wake-up each millisecond.
+/// Returns the longest lateness of this thread until `end`, in nanoseconds, with a wake-up requested each millisecond.
 fn latest(end: u64) -> u64 {
     let mut worst = 0;
     loop {
@@ -72,7 +72,7 @@ fn latest(end: u64) -> u64 {
     }
 }
 
-/// Slices in which the thread, the meter or both were held up for more than 1 ms.
+/// Counts the slices in which the thread, the meter or both were held up for more than 1 ms.
 fn beside(cpu: u32, seconds: u64) -> Result<String, Failure> {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
     let set = cpu.to_string().parse()?;

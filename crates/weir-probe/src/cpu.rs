@@ -1,4 +1,4 @@
-//! What CPUs did, and what the hypervisor took from them.
+//! CPU times, including the time that the hypervisor took.
 
 use std::fs::File;
 use std::io;
@@ -12,46 +12,46 @@ use crate::ProbeError;
 
 const STAT: &str = "/proc/stat";
 
-/// A line of a CPU is ten counters; this holds it even when each has twelve digits.
+/// Buffer space for the line of a CPU: ten counters, enough even if each has twelve digits.
 const LINE_BYTES: usize = 160;
 
-/// Keeps a thread of this process (`None`: the one that calls) to these CPUs, and with it all threads and
-/// processes that it starts from now on.
+/// Pins a thread of this process (`None`: the calling one) to these CPUs, and with it all threads and processes that it
+/// starts from now on.
 ///
-/// Numbers that sched_setaffinity(2) has no room for (1024 and above) are treated as the kernel treats CPUs
-/// that are not there: the others are used. CPUs are checked before a run, and one may go offline later;
-/// callers for whom any CPU is as good then ignore the error.
+/// Numbers that sched_setaffinity(2) has no room for (1024 and above) are treated like CPUs that do not exist: the
+/// others are used. CPUs are checked before a run, and one may go offline later; callers that accept any CPU then
+/// ignore the error.
 ///
 /// # Errors
-/// `EINVAL`: none of the CPUs is there and allowed. `ESRCH`: there is no such thread.
+/// `EINVAL`: none of the CPUs exists and is allowed. `ESRCH`: there is no such thread.
 pub fn keep_to(thread: Option<Pid>, cpus: &[u32]) -> io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
-    let known = cpus.iter().map(|&cpu| cpu as usize);
-    known
+    cpus.iter()
+        .map(|&cpu| cpu as usize)
         .filter(|cpu| *cpu < rustix::thread::CpuSet::MAX_CPU)
         .for_each(|cpu| set.set(cpu));
     Ok(rustix::thread::sched_setaffinity(thread, &set)?)
 }
 
-/// Time of a set of CPUs since boot, summed over them, in nanoseconds. Differences of two are what
-/// is of use; the kernel shows these counters in steps of a clock tick (10 ms), for each CPU.
+/// Times since boot, summed over a set of CPUs, in nanoseconds. Only differences of two readings are useful; the kernel
+/// counts in clock ticks (10 ms), for each CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// Running something: user, nice, system, interrupts.
+    /// Time running anything: user, nice, system, interrupts.
     pub busy_ns: u64,
-    /// Running nothing, waiting for a disk or not.
+    /// Time idle, waiting for a disk or not.
     pub idle_ns: u64,
-    /// Of `busy_ns`: serving interrupts, hard and soft. The network's work is mostly there.
+    /// Part of `busy_ns` spent on interrupts, hard and soft. Most of the network's work is there.
     pub irq_ns: u64,
-    /// Ready to run, while the hypervisor gave the CPU to somebody else.
+    /// Time ready to run while the hypervisor gave the CPU to another guest.
     pub steal_ns: u64,
 }
 
 impl Sub for CpuTimes {
     type Output = CpuTimes;
 
-    /// What happened between two readings. The kernel's idle and iowait counters are known to step
-    /// back now and then (proc(5)), so a difference is never below zero.
+    /// Returns the difference between two readings. The kernel's idle and iowait counters are known to step back now
+    /// and then (proc(5)), so a difference is never below zero.
     fn sub(self, earlier: CpuTimes) -> CpuTimes {
         CpuTimes {
             busy_ns: self.busy_ns.saturating_sub(earlier.busy_ns),
@@ -62,7 +62,7 @@ impl Sub for CpuTimes {
     }
 }
 
-/// Reads [`CpuTimes`] of one set of CPUs again and again.
+/// Reads [`CpuTimes`] of one set of CPUs repeatedly.
 #[derive(Debug)]
 pub struct CpuTimesReader {
     file: File,
@@ -75,7 +75,7 @@ impl CpuTimesReader {
     /// Opens `/proc/stat` for a set of CPUs.
     ///
     /// # Errors
-    /// `/proc` is not mounted, or one of the CPUs is not online.
+    /// Fails if `/proc` is not mounted, or one of the CPUs is not online.
     pub fn open(cpus: &CpuSet) -> Result<CpuTimesReader, ProbeError> {
         let file = File::open(STAT).map_err(|e| ProbeError::read(STAT, e))?;
         let highest = cpus.cpus().last().copied().unwrap_or(0) as usize;
@@ -91,21 +91,19 @@ impl CpuTimesReader {
         Ok(reader)
     }
 
-    /// The times up to now. Costs some ten microseconds on a small machine: the kernel writes the
-    /// whole file for every read.
+    /// Reads the times so far. Takes some ten microseconds on a small machine: the kernel generates the whole file for
+    /// every read.
     ///
     /// # Errors
-    /// The kernel refused the read, or a CPU went offline.
+    /// Fails if the kernel refuses the read, or a CPU went offline.
     pub fn read(&mut self) -> Result<CpuTimes, ProbeError> {
-        let length = self
-            .file
-            .read_at(&mut self.buffer, 0)
-            .map_err(|e| ProbeError::read(STAT, e))?;
+        let length =
+            self.file.read_at(&mut self.buffer, 0).map_err(|e| ProbeError::read(STAT, e))?;
         sum_ticks(&self.buffer[..length], &self.cpus, self.tick_ns)
     }
 }
 
-/// Sums the lines of the CPUs that are asked for. `stat` may be cut off behind the last of them.
+/// Sums the lines of these CPUs. `stat` may be cut off after the last of them.
 fn sum_ticks(stat: &[u8], cpus: &CpuSet, tick_ns: u64) -> Result<CpuTimes, ProbeError> {
     let mut wanted = cpus.cpus().iter().copied().peekable();
     let mut sum = CpuTimes::default();
@@ -134,8 +132,8 @@ fn sum_ticks(stat: &[u8], cpus: &CpuSet, tick_ns: u64) -> Result<CpuTimes, Probe
     }
 }
 
-/// Number of the CPU and the counters behind it; `None` for other lines, the sum over all CPUs, and
-/// a line that was cut off.
+/// Splits the line of a CPU into its number and its counters; `None` for other lines, the sum over all CPUs, and a line
+/// that was cut off.
 fn split_cpu_line(line: &[u8]) -> Option<(u32, &str)> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let (number, counters) = line.strip_prefix("cpu")?.split_once(' ')?;
@@ -207,12 +205,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_steps_back_is_no_time() {
-        let times = |busy_ns, idle_ns, steal_ns| CpuTimes {
-            busy_ns,
-            idle_ns,
-            irq_ns: 0,
-            steal_ns,
-        };
+        let times = |busy_ns, idle_ns, steal_ns| CpuTimes { busy_ns, idle_ns, irq_ns: 0, steal_ns };
         assert_eq!(times(9, 6, 1) - times(5, 7, 0), times(4, 0, 1));
     }
 }

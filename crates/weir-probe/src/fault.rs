@@ -1,7 +1,7 @@
-//! Places at which tests of the whole program have it panic. A release build has none.
+//! Points at which tests of the whole program make it panic. A release build has none.
 
-/// Panics at the pass that the environment's `WEIR_FAULT` names, `PLACE:PASS` (the first pass is 1); does nothing in a
-/// build without debug assertions.
+/// Panics at the pass named by the environment variable `WEIR_FAULT`, `PLACE:PASS` (the first pass is 1). Does nothing
+/// in a build without debug assertions.
 pub fn at(place: &str) {
     #[cfg(debug_assertions)]
     {

@@ -1,18 +1,18 @@
-//! Moments in which a CPU stood still: the hypervisor, or the firmware below it, ran something else, or a process did
-//! that has nothing to do with the run.
+//! Measures times in which a CPU was held up: the hypervisor, or the firmware below it, ran something else, or an
+//! unrelated process ran.
 //!
-//! A timer interrupt on each CPU is due every [`PERIOD`]; one that comes late tells of a hold-up. The timer is that of a
-//! software event (`cpu-clock`, perf_event_open(2)), and a BPF program at the tracepoint `hrtimer_expire_entry` adds up how
-//! late it is (`bpf/hold_ups.bpf.c`). No thread is woken, and neither the scheduler nor the arms' load make it late: a
-//! thread is late whenever the kernel is busy with packets, and would tell of the arm instead of the machine. Steal
-//! (proc_stat(5)) is of no use: many hypervisors leave it at 0.
+//! A timer interrupt on each CPU is due every [`PERIOD`]; a late one indicates a hold-up. The timer belongs to a
+//! software event (`cpu-clock`, perf_event_open(2)), and a BPF program at the tracepoint `hrtimer_expire_entry` adds up
+//! its lateness (`bpf/hold_ups.bpf.c`). No thread is woken, and neither the scheduler nor the arms' load delay it: a
+//! thread is late whenever the kernel is busy with packets, and would measure the arm instead of the machine. Steal
+//! time (proc_stat(5)) is useless: many hypervisors leave it at 0.
 //!
-//! How late an interrupt is, is the rest of the hold-up from when it was due on: one of length `L` is seen as
+//! The lateness of an interrupt is the rest of the hold-up after its due time: a hold-up of length `L` is measured as
 //! longer than `t` with a probability of `(L - t) / PERIOD`, and always from `PERIOD + t` on.
 //!
-//! Another program, at the tracepoint `sched_switch`, adds up stretches in which other processes have the CPU. Threads
-//! of the kernel are not among them: what they do may be the arm's own work (`ksoftirqd`, `kworker`, `kswapd`). Those
-//! that look through memory by the clock (`kdamond`, `khugepaged`, `ksmd`) are.
+//! Another program, at the tracepoint `sched_switch`, adds up the time in which other processes have the CPU. Kernel
+//! threads are not included: their work may be the arm's own (`ksoftirqd`, `kworker`, `kswapd`). The ones that scan
+//! memory periodically (`kdamond`, `khugepaged`, `ksmd`) are included.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -28,26 +28,25 @@ use weir_model::record::HeldUp;
 
 use crate::ProbeError;
 
-/// Time from one interrupt to the next. Each takes some 20 µs of a CPU of a virtual machine, so all take less than one per
-/// cent.
+/// Time between two interrupts. Each takes some 20 µs of a virtual machine's CPU, so all take less than one per cent.
 pub const PERIOD: Duration = Duration::from_micros(2_500);
-/// An interrupt that is later is one of a hold-up: timers of a CPU that does not stand still are late by some
-/// microseconds. Other processes that have the CPU for longer hold it up too.
+/// Minimum lateness of an interrupt that counts as a hold-up: timers of an undisturbed CPU are late by some
+/// microseconds. Other processes that have the CPU for longer than this hold it up, too.
 pub const LEAST: Duration = Duration::from_micros(200);
 
-/// The object of `bpf/hold_ups.bpf.c`.
+/// Compiled object of `bpf/hold_ups.bpf.c`.
 const PROGRAMS: &[u8] = aya::include_bytes_aligned!("bpf/hold_ups.bpf.o");
-/// The kernel's function that such a timer calls.
+/// Kernel function that such a timer calls.
 const TIMER: &str = "perf_swevent_hrtimer";
 
-/// The link of a process to the first PID namespace of all (include/uapi/linux/nsfs.h, PROC_PID_INIT_INO).
+/// Link of a process in the initial PID namespace (include/uapi/linux/nsfs.h, PROC_PID_INIT_INO).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// `struct counts` there: interrupts, hold-ups, nanoseconds, nanoseconds of others, and two moments.
+/// `struct counts` of the BPF object: interrupts, hold-ups, nanoseconds late, nanoseconds of others, and two times.
 type Counts = [u64; 6];
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Meters of CPUs; they run until it is dropped.
+/// Meters of CPUs. They run until this is dropped.
 #[derive(Default)]
 pub struct HoldUpMeter {
     programs: Option<Ebpf>,
@@ -56,7 +55,7 @@ pub struct HoldUpMeter {
     knows_own: bool,
 }
 
-/// What the meter of a CPU counted until the last turn, and between the last two.
+/// Counts of a CPU's meter up to the last turn, and between the last two.
 #[derive(Debug, Default)]
 struct Seen {
     all: Counts,
@@ -70,11 +69,11 @@ impl std::fmt::Debug for HoldUpMeter {
 }
 
 impl HoldUpMeter {
-    /// Watches these CPUs too.
+    /// Starts meters on these CPUs, in addition to any others.
     ///
     /// # Errors
-    /// It takes root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG; a kernel with BTF and perf events; or a CPU is not
-    /// online.
+    /// Fails without root or CAP_BPF, CAP_PERFMON and CAP_SYSLOG, on a kernel without BTF and perf events, or if a CPU
+    /// is not online.
     pub fn watch(&mut self, cpus: impl IntoIterator<Item = u32>) -> Result<(), ProbeError> {
         let refused =
             |error| ProbeError::read("how late timer interrupts are", io::Error::other(error));
@@ -93,12 +92,11 @@ impl HoldUpMeter {
         Ok(())
     }
 
-    /// Says which processes are the run's; their children are too. Nothing else does the work of the run, so whatever
-    /// else has a CPU holds it up. `None`: not all are known, so what others take is not counted. Without meters it
-    /// does nothing.
+    /// Sets the processes that belong to the run; their children belong to it, too. Any other process that has a CPU
+    /// holds it up. `None`: not all are known, so the time of others is not counted. Without meters it does nothing.
     ///
     /// # Errors
-    /// The kernel does not take them; nothing is counted then.
+    /// Fails if the kernel does not accept the processes; the time of others is not counted then.
     pub fn belong(&mut self, processes: Option<BTreeSet<u32>>) -> Result<(), ProbeError> {
         let Some(programs) = &mut self.programs else {
             return Ok(());
@@ -116,14 +114,12 @@ impl HoldUpMeter {
         Ok(())
     }
 
-    /// Ends a stretch of time and begins the next.
+    /// Ends an interval and begins the next.
     pub fn turn(&mut self) {
         let Some(programs) = &self.programs else {
             return;
         };
-        let counts = programs
-            .map("counts")
-            .map(PerCpuArray::<_, Counts>::try_from);
+        let counts = programs.map("counts").map(PerCpuArray::<_, Counts>::try_from);
         let Some(Ok(rows)) = counts.map(|map| map.and_then(|map| map.get(&0, 0))) else {
             return;
         };
@@ -132,27 +128,27 @@ impl HoldUpMeter {
                 continue;
             };
             let [times, late_ns, others_ns] = [1, 2, 3].map(|field| now[field] - seen.all[field]);
-            seen.latest = HeldUp {
-                times,
-                late_ns,
-                others_ns: if self.knows_own { others_ns } else { 0 },
-            };
+            seen.latest =
+                HeldUp { times, late_ns, others_ns: if self.knows_own { others_ns } else { 0 } };
             seen.all = now;
         }
     }
 
-    /// What was seen on these CPUs in the stretch that ended last, all together; `None` where one of them is not
+    /// Returns the hold-ups of these CPUs in the last complete interval, all together; `None` if one of them is not
     /// watched, or no interrupt has come yet.
     pub fn held_up(&self, cpus: &CpuSet) -> Option<HeldUp> {
-        let each = cpus.cpus().iter().map(|cpu| {
-            let seen = self.cpus.get(cpu).filter(|seen| seen.all[0] > 0);
-            seen.map(|seen| seen.latest)
-        });
-        each.reduce(|sum, one| Some(sum?.and(one?))).flatten()
+        cpus.cpus()
+            .iter()
+            .map(|cpu| {
+                let seen = self.cpus.get(cpu).filter(|seen| seen.all[0] > 0);
+                seen.map(|seen| seen.latest)
+            })
+            .reduce(|sum, one| Some(sum?.and(one?)))
+            .flatten()
     }
 }
 
-/// Loads the programs. No timer runs yet.
+/// Loads the programs, without starting any timer.
 fn load() -> Result<Ebpf, Cause> {
     let btf = Btf::from_sys_fs()?;
     let least_ns = LEAST.as_nanos() as u64;
@@ -175,7 +171,7 @@ fn load() -> Result<Ebpf, Cause> {
     Ok(programs)
 }
 
-/// Puts processes into the map of the run's own, and takes out those that were.
+/// Updates the map of processes that belong to the run.
 fn tell(programs: &mut Ebpf, before: &BTreeSet<u32>, now: &BTreeSet<u32>) -> Result<(), Cause> {
     let map = programs.map_mut("own").ok_or("the object lacks a map")?;
     let mut own: HashMap<_, u32, u8> = HashMap::try_from(map)?;
@@ -201,12 +197,10 @@ fn start(programs: &mut Ebpf, cpu: u32) -> Result<(), Cause> {
 }
 
 fn program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, Cause> {
-    Ok(programs
-        .program_mut(name)
-        .ok_or("the object lacks a program")?)
+    Ok(programs.program_mut(name).ok_or("the object lacks a program")?)
 }
 
-/// Where the kernel has a function (proc_kallsyms(5)).
+/// Returns the address of a kernel function (proc_kallsyms(5)).
 fn address(function: &str) -> Result<u64, Cause> {
     for line in BufReader::new(File::open("/proc/kallsyms")?).lines() {
         let line = line?;
@@ -231,12 +225,15 @@ mod tests {
 
     use super::*;
 
-    /// Meters on these CPUs; `None` where they are not allowed.
+    /// Starts meters on these CPUs; `None` without the privileges.
     fn meter(cpus: [u32; 1]) -> Option<HoldUpMeter> {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let mut lines = status.lines();
-        let held = lines.find_map(|line| line.strip_prefix("CapEff:")).unwrap();
-        let held = u64::from_str_radix(held.trim(), 16).unwrap();
+        let held = u64::from_str_radix(
+            lines.find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim(),
+            16,
+        )
+        .unwrap();
         // capabilities(7): CAP_SYSLOG, CAP_PERFMON, CAP_BPF.
         let is_allowed = [34, 38, 39].iter().all(|bit| held & 1 << bit != 0);
         let mut meter = HoldUpMeter::default();

@@ -1,4 +1,4 @@
-//! The machine: what a reader of a report needs to judge or repeat it.
+//! Properties of the machine that a reader of a report needs to judge or repeat it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -10,8 +10,8 @@ use weir_model::quantity::CpuSet;
 
 use crate::ProbeError;
 
-/// Sysctls that decide how much a proxy carries, or what a busy one runs into. Those that a kernel
-/// does not have, or a container does not show, are left out of the environment.
+/// Sysctls that determine how much a proxy can carry, or the limits that a busy one may reach. Any that a kernel does
+/// not have, or a container does not show, are left out of the environment.
 const SYSCTLS: &str = "\
     fs.file-max fs.nr_open net.core.busy_poll net.core.busy_read net.core.default_qdisc \
     net.core.netdev_budget net.core.netdev_max_backlog net.core.rmem_max net.core.somaxconn \
@@ -22,8 +22,8 @@ const SYSCTLS: &str = "\
     net.ipv4.tcp_slow_start_after_idle net.ipv4.tcp_syncookies net.ipv4.tcp_timestamps \
     net.ipv4.tcp_tw_reuse net.ipv4.tcp_wmem net.netfilter.nf_conntrack_max vm.swappiness";
 
-/// What this host is. Whatever cannot be found out stays empty: a lab must also run where little is
-/// shown. `versions` is left to those who run the programs.
+/// Describes this host. Unknown values stay empty: a lab must also run where little is visible. `versions` is left to
+/// the callers that run the programs.
 pub fn environment() -> Environment {
     let cpuinfo = text("/proc/cpuinfo");
     let uname = rustix::system::uname();
@@ -35,9 +35,7 @@ pub fn environment() -> Environment {
         ),
         distribution: distribution(),
         cpu_model: cpu_model(&cpuinfo, &uname.machine().to_string_lossy()),
-        cpus: allowed_cpus()
-            .map(|cpus| cpus.to_string())
-            .unwrap_or_default(),
+        cpus: allowed_cpus().map(|cpus| cpus.to_string()).unwrap_or_default(),
         memory_bytes: memory_bytes(&text("/proc/meminfo")),
         virtualization: virtualization(&cpuinfo),
         nofile: own_nofile(),
@@ -47,7 +45,7 @@ pub fn environment() -> Environment {
     }
 }
 
-/// As whom weir runs.
+/// Returns the privileges with which weir runs.
 fn privileges() -> &'static str {
     // Of a namespace without any other user than this one (user_namespaces(7)).
     let users = text("/proc/self/uid_map");
@@ -59,11 +57,11 @@ fn privileges() -> &'static str {
     }
 }
 
-/// CPUs that this process may run on (sched_getaffinity(2)): what cgroups, containers and `taskset`
-/// left of the machine.
+/// Returns the CPUs that this process may run on (sched_getaffinity(2)), within the limits of cgroups, containers and
+/// `taskset`.
 ///
 /// # Errors
-/// The kernel refused, for example because the machine has more than 1024 CPUs.
+/// Fails if the kernel refuses, for example because the machine has more than 1024 CPUs.
 pub fn allowed_cpus() -> Result<CpuSet, ProbeError> {
     const ASKED: &str = "the CPU affinity";
     let mask = rustix::thread::sched_getaffinity(None).map_err(|e| ProbeError::read(ASKED, e))?;
@@ -74,68 +72,68 @@ pub fn allowed_cpus() -> Result<CpuSet, ProbeError> {
     CpuSet::new(cpus).ok_or_else(|| ProbeError::malformed(ASKED, "empty"))
 }
 
-/// The CPUs that some processes may use, all of them together, ascending; none where that is not known. A process that has
-/// started another of them does no work itself.
+/// Returns the union of the CPUs that these processes may use, ascending; empty if unknown. A process that is the
+/// parent of another one in the list does no work itself and is ignored.
 pub fn cpus_of(processes: &[u32]) -> Vec<u64> {
-    let parents: BTreeSet<u32> = processes
+    let parents: BTreeSet<u32> =
+        processes.iter().filter_map(|pid| crate::process::parent(*pid)).collect();
+    let masks = processes
         .iter()
-        .filter_map(|pid| crate::process::parent(*pid))
-        .collect();
-    let workers = processes.iter().filter(|pid| !parents.contains(pid));
-    let masks = workers.flat_map(|pid| threads(*pid)).filter_map(|thread| {
-        let thread = Pid::from_raw(i32::try_from(thread).ok()?)?;
-        rustix::thread::sched_getaffinity(Some(thread)).ok()
-    });
+        .filter(|pid| !parents.contains(pid))
+        .flat_map(|pid| threads(*pid))
+        .filter_map(|thread| {
+            let thread = Pid::from_raw(i32::try_from(thread).ok()?)?;
+            rustix::thread::sched_getaffinity(Some(thread)).ok()
+        });
     let masks: Vec<_> = masks.collect();
     let all = 0..rustix::thread::CpuSet::MAX_CPU;
-    let used = all.filter(|&cpu| masks.iter().any(|mask| mask.is_set(cpu)));
-    used.map(|cpu| cpu as u64).collect()
+    all.filter(|&cpu| masks.iter().any(|mask| mask.is_set(cpu))).map(|cpu| cpu as u64).collect()
 }
 
 fn threads(pid: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    let numbers = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
-    numbers.collect()
+    std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
-/// CPUs that are online, as programs see them that do not ask what they may use, nginx's
-/// `worker_processes auto` among them.
+/// Returns the CPUs that are online, as seen by programs that do not check which they may use, for example by nginx's
+/// `worker_processes auto`.
 ///
 /// # Errors
-/// `/sys` is not mounted.
+/// Fails if `/sys` is not mounted.
 pub fn online_cpus() -> Result<CpuSet, ProbeError> {
     const PATH: &str = "/sys/devices/system/cpu/online";
     let text = crate::read_text(PATH)?;
     text.parse().map_err(|_| ProbeError::malformed(PATH, &text))
 }
 
-/// Bytes that an unprivileged process may still write to the file system of a path.
+/// Returns the number of bytes that an unprivileged process may still write to the file system of a path.
 ///
 /// # Errors
-/// There is no such path.
+/// Fails if there is no such path.
 pub fn free_disk_bytes(path: &Path) -> Result<u64, ProbeError> {
     let stat = rustix::fs::statvfs(path).map_err(|e| ProbeError::read(path, e))?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Soft and hard limit of open descriptors of this process; `u64::MAX` is unlimited.
+/// Returns the soft and hard limit of open descriptors of this process; `u64::MAX` is unlimited.
 pub fn own_nofile() -> (u64, u64) {
     let limit = getrlimit(Resource::Nofile);
-    (
-        limit.current.unwrap_or(u64::MAX),
-        limit.maximum.unwrap_or(u64::MAX),
-    )
+    (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// Local ports that the kernel gives to outgoing connections of one source address
-/// (net.ipv4.ip_local_port_range); its own default where that cannot be read.
+/// Returns the number of local ports that the kernel gives to outgoing connections of one source address
+/// (net.ipv4.ip_local_port_range), or the kernel's default if that cannot be read.
 pub fn local_ports() -> u64 {
     let range = local_port_range().unwrap_or(32_768..=60_999);
     u64::from(range.end() - range.start()) + 1
 }
 
-/// The range of those ports (ip_local_port_range in ip(7)); `None` where it cannot be read.
+/// Returns the range of local ports for outgoing connections (ip_local_port_range in ip(7)); `None` if it cannot be
+/// read.
 pub fn local_port_range() -> Option<RangeInclusive<u16>> {
     range_of(&text("/proc/sys/net/ipv4/ip_local_port_range"))
 }
@@ -148,16 +146,18 @@ pub(crate) fn range_of(range: &str) -> Option<RangeInclusive<u16>> {
 }
 
 fn sysctls() -> BTreeMap<String, String> {
-    let read = |name: &str| {
-        let path = format!("/proc/sys/{}", name.replace('.', "/"));
-        let value = std::fs::read_to_string(path).ok()?;
-        let value: Vec<&str> = value.split_ascii_whitespace().collect();
-        Some((name.to_owned(), value.join(" ")))
-    };
-    SYSCTLS.split(' ').filter_map(read).collect()
+    SYSCTLS
+        .split(' ')
+        .filter_map(|name| {
+            let path = format!("/proc/sys/{}", name.replace('.', "/"));
+            let value = std::fs::read_to_string(path).ok()?;
+            let value: Vec<&str> = value.split_ascii_whitespace().collect();
+            Some((name.to_owned(), value.join(" ")))
+        })
+        .collect()
 }
 
-/// The text of a file, empty where there is none.
+/// Returns the text of a file, empty if it cannot be read.
 fn text(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
@@ -171,13 +171,11 @@ fn distribution() -> String {
 }
 
 fn pretty_name(os_release: &str) -> Option<String> {
-    let value = os_release
-        .lines()
-        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    let value = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(value.trim_matches(['"', '\'']).to_owned())
 }
 
-/// The value behind the first `key : value` of cpuinfo.
+/// Returns the value of the first `key : value` in cpuinfo.
 fn cpuinfo_value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     cpuinfo.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -209,12 +207,11 @@ fn memory_bytes(meminfo: &str) -> u64 {
 fn virtualization(cpuinfo: &str) -> String {
     let field = |name: &str| text(&format!("/sys/class/dmi/id/{name}")).trim().to_owned();
     let dmi = format!("{} {}", field("sys_vendor"), field("product_name"));
-    let flags = cpuinfo_value(cpuinfo, "flags").unwrap_or_default();
-    let mut flags = flags.split_ascii_whitespace();
+    let mut flags = cpuinfo_value(cpuinfo, "flags").unwrap_or_default().split_ascii_whitespace();
     hypervisor(flags.any(|flag| flag == "hypervisor"), dmi.trim())
 }
 
-/// The hypervisor's name from the firmware's words, where they give one away.
+/// Returns the name of the hypervisor according to the firmware; empty if there is no sign of one.
 fn hypervisor(flagged: bool, dmi: &str) -> String {
     const TELLTALE: &str = "Amazon EC2|Bochs|Firecracker|Google Compute|HVM domU|KVM|OpenStack|\
         Parallels|QEMU|Virtual Machine|VirtualBox|VMware|Xen";

@@ -1,12 +1,11 @@
-//! Cheap readers of what the kernel counts about processes, CPUs and the host.
+//! Cheap readers of the kernel's counters of processes, CPUs and the host.
 //!
-//! Two kinds of reader live here. [`ProcessCpu`], [`ThreadCpu`] and [`CpuTimesReader`] are read at
-//! every slice of a trial, so they open their file under `/proc` once and read it again with
-//! `pread` at offset 0: the kernel writes the text anew for each such read, and no path is walked
-//! and nothing is allocated. Everything else is asked once per run or once per proxy and is written
-//! for clarity.
+//! There are two kinds of reader. [`ProcessCpu`], [`ThreadCpu`] and [`CpuTimesReader`] are read in every slice of a
+//! trial, so they open their file under `/proc` once and read it again with `pread` at offset 0: the kernel generates
+//! the text anew for each such read, and no path is walked and nothing is allocated. Everything else is read once per
+//! run or once per proxy and is written for clarity.
 //!
-//! All counters only ever grow: users take differences. Times are nanoseconds.
+//! All counters only ever grow: callers take differences. Times are nanoseconds.
 
 pub mod cpu;
 pub mod fault;
@@ -35,49 +34,46 @@ pub use waits::{WaitMeter, Waits};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why something could not be read.
+/// Reason why something could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The kernel refused; its words are in `source`.
+    /// The kernel refused the read; its error is in `source`.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// What was asked.
+        /// Path, or a description, of the thing to read.
         path: PathBuf,
-        /// The kernel's words.
+        /// Error from the kernel.
         source: io::Error,
     },
-    /// The file is there, but does not read as its manual page says.
+    /// The file exists, but its text is not as its manual page says.
     #[error("{} does not read as expected: `{text}`", path.display())]
     Malformed {
-        /// What was read.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, or the begin of it.
+        /// The line, or its beginning.
         text: String,
     },
     /// The process ended and was reaped.
     #[error("process {pid} is gone")]
     Gone {
-        /// Its id.
+        /// Process id.
         pid: u32,
     },
-    /// A CPU that was asked for is not in `/proc/stat`: it is offline or does not exist.
+    /// A requested CPU is not in `/proc/stat`: it is offline or does not exist.
     #[error("CPU {cpu} is not online")]
     CpuOffline {
-        /// Its number.
+        /// Number of the CPU.
         cpu: u32,
     },
 }
 
 impl ProbeError {
-    /// A read of a path that the kernel refused.
+    /// Creates an error for a read that the kernel refused.
     fn read(path: impl AsRef<Path>, source: impl Into<io::Error>) -> ProbeError {
-        ProbeError::Read {
-            path: path.as_ref().to_owned(),
-            source: source.into(),
-        }
+        ProbeError::Read { path: path.as_ref().to_owned(), source: source.into() }
     }
 
-    /// A file with unexpected text, cut to what fits a line.
+    /// Creates an error for unexpected text, shortened to fit a line.
     fn malformed(path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> ProbeError {
         let text = String::from_utf8_lossy(text.as_ref());
         ProbeError::Malformed {

@@ -1,4 +1,4 @@
-//! Whose processes listen at an address of this host.
+//! Processes that listen at an address of this host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -12,24 +12,21 @@ const LISTEN: &str = "0A";
 /// Processes of this host that listen at an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listening {
-    /// Their numbers; none where nobody listens there, or none that this process may look at (proc_pid_fd(5)).
+    /// Process ids; empty if none listens there, or none that this process may inspect (proc_pid_fd(5)).
     pub processes: Vec<u32>,
-    /// A process in their network namespace, if it is another one than the calling thread's, as that of a container is.
+    /// A process in the listeners' network namespace, if that is not the calling thread's, as for a container.
     pub elsewhere: Option<u32>,
 }
 
 impl Listening {
-    /// Looks for them in the calling thread's network namespace. If nobody listens there, looks in those of other
-    /// processes that have the address, if it is on a link of this host: behind a gateway it is another host's. Namespaces
-    /// that another user has made within a user namespace are left out: any address may be given to them. Where several
-    /// have the address, nobody knows which is meant, and none is.
+    /// Searches the calling thread's network namespace and, if none listens there, other namespaces that have the
+    /// address, provided that it is on a link of this host: behind a gateway it belongs to another host. Namespaces
+    /// created by another user within a user namespace are left out: any address may be given to them. If several
+    /// namespaces have the address, none is chosen.
     pub fn at(address: SocketAddr) -> Listening {
         let processes = listening_at(address);
         if !processes.is_empty() || address.ip().is_loopback() || !is_on_link(address.ip()) {
-            return Listening {
-                processes,
-                elsewhere: None,
-            };
+            return Listening { processes, elsewhere: None };
         }
         let mut homes = other_networks().into_iter().filter_map(|(network, pid)| {
             let folder = format!("/proc/{pid}/net");
@@ -39,22 +36,20 @@ impl Listening {
             is_there.then_some((pid, processes))
         });
         match (homes.next(), homes.next()) {
-            (Some((pid, processes)), None) => Listening {
-                elsewhere: Some(pid),
-                processes,
-            },
+            (Some((pid, processes)), None) => Listening { elsewhere: Some(pid), processes },
             _ => Listening::default(),
         }
     }
 }
 
-/// Numbers of the processes that have a socket that listens at `address`, in the calling thread's network namespace; none
-/// where there are none, or none that this process may look at (proc_pid_fd(5)).
+/// Returns the ids of the processes with a socket listening at `address`, in the calling thread's network namespace;
+/// empty if there are none, or none that this process may inspect (proc_pid_fd(5)).
 pub fn listening_at(address: SocketAddr) -> Vec<u32> {
     holders(&inodes_in("/proc/thread-self/net", address))
 }
 
-/// Sockets that listen at an address, as links to them are written, by the tables in a folder (proc_pid_net(5)).
+/// Returns the sockets that listen at an address, in the form of links to them, from the tables in a folder
+/// (proc_pid_net(5)).
 fn inodes_in(folder: &str, address: SocketAddr) -> BTreeSet<String> {
     ["tcp", "tcp6"]
         .iter()
@@ -64,29 +59,34 @@ fn inodes_in(folder: &str, address: SocketAddr) -> BTreeSet<String> {
         .collect()
 }
 
-/// Processes that have one of these sockets.
+/// Returns the processes that have one of these sockets open.
 fn holders(sockets: &BTreeSet<String>) -> Vec<u32> {
     if sockets.is_empty() {
         return Vec::new();
     }
-    let holds = |pid: &u32| {
-        let open = fs::read_dir(format!("/proc/{pid}/fd"));
-        let mut links = open.into_iter().flatten().flatten();
-        links.any(|link| {
-            let target = fs::read_link(link.path());
-            target.is_ok_and(|target| target.to_str().is_some_and(|text| sockets.contains(text)))
+    every_process()
+        .filter(|pid| {
+            let open = fs::read_dir(format!("/proc/{pid}/fd"));
+            let mut links = open.into_iter().flatten().flatten();
+            links.any(|link| {
+                let target = fs::read_link(link.path());
+                target
+                    .is_ok_and(|target| target.to_str().is_some_and(|text| sockets.contains(text)))
+            })
         })
-    };
-    every_process().filter(holds).collect()
+        .collect()
 }
 
 fn every_process() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The network namespaces that are not the calling thread's, each with a process in it that has the calling thread's user
-/// namespace: only who is privileged there can have put it into that network.
+/// Returns the network namespaces other than the calling thread's, each with one of its processes that has the calling
+/// thread's user namespace: only someone privileged there can have put it into that network.
 fn other_networks() -> BTreeMap<PathBuf, u32> {
     let [own_network, own_users] =
         ["net", "user"].map(|kind| fs::read_link(format!("/proc/thread-self/ns/{kind}")).ok());
@@ -100,12 +100,13 @@ fn other_networks() -> BTreeMap<PathBuf, u32> {
     first_in
 }
 
-/// A namespace of a process, as namespaces(7) has them.
+/// Returns the link to a namespace of a process, as in namespaces(7).
 fn link_of(pid: u32, kind: &str) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok()
 }
 
-/// Returns true for an address to which the longest route has no gateway, by `route` and `ipv6_route` (proc_pid_net(5)).
+/// Returns true if the most specific route to an address has no gateway, according to `route` and `ipv6_route`
+/// (proc_pid_net(5)).
 fn is_on_link(address: IpAddr) -> bool {
     let folder = "/proc/thread-self/net";
     let table = match address {
@@ -116,7 +117,7 @@ fn is_on_link(address: IpAddr) -> bool {
     is_direct(&text, address)
 }
 
-/// Returns true if the longest route of such a table that fits an address has no gateway.
+/// Returns true if the most specific route in this table that matches an address has no gateway.
 fn is_direct(text: &str, address: IpAddr) -> bool {
     let fitting = text.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -135,17 +136,16 @@ fn is_direct(text: &str, address: IpAddr) -> bool {
             }
         }
     });
-    fitting
-        .max_by_key(|(length, _)| *length)
-        .is_some_and(|(_, is_direct)| is_direct)
+    fitting.max_by_key(|(length, _)| *length).is_some_and(|(_, is_direct)| is_direct)
 }
 
-/// 32 bits in the host's own order of bytes, as `route` has them.
+/// Parses 32 bits in the host's byte order, the format of `route`.
 fn word(text: &str) -> Option<u32> {
     u32::from_str_radix(text, 16).ok()
 }
 
-/// Returns true if an interface of a network namespace has an address, by the tables in its folder (proc_pid_net(5)).
+/// Returns true if an interface of a network namespace has an address, according to the tables in its folder
+/// (proc_pid_net(5)).
 fn has_address(folder: &str, address: IpAddr) -> bool {
     let (table, has): (_, fn(&str, IpAddr) -> bool) = match address {
         IpAddr::V4(_) => ("fib_trie", has_leaf),
@@ -154,7 +154,7 @@ fn has_address(folder: &str, address: IpAddr) -> bool {
     fs::read_to_string(format!("{folder}/{table}")).is_ok_and(|text| has(&text, address))
 }
 
-/// Looks in `fib_trie`: a host's own address is a leaf, `|-- 10.0.0.2`, with a line `/32 host LOCAL` below it.
+/// Searches `fib_trie`: a host's own address is a leaf, `|-- 10.0.0.2`, with a line `/32 host LOCAL` below it.
 fn has_leaf(text: &str, address: IpAddr) -> bool {
     let leaf = format!("|-- {address}");
     let mut is_below = false;
@@ -166,7 +166,7 @@ fn has_leaf(text: &str, address: IpAddr) -> bool {
     })
 }
 
-/// Looks in `if_inet6`: lines begin with an address of 32 hexadecimal digits.
+/// Searches `if_inet6`: lines begin with an address of 32 hexadecimal digits.
 fn has_line(text: &str, address: IpAddr) -> bool {
     let IpAddr::V6(address) = address else {
         return false;
@@ -179,8 +179,10 @@ fn has_line(text: &str, address: IpAddr) -> bool {
 /// path in it; `None`: there is none that can be told by its name, `error.log` or the like.
 pub fn error_log_of(pids: &[u32]) -> Option<(PathBuf, PathBuf)> {
     pids.iter().find_map(|pid| {
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
-        let mut files = open.filter_map(|link| fs::read_link(link.path()).ok());
+        let mut files = fs::read_dir(format!("/proc/{pid}/fd"))
+            .ok()?
+            .flatten()
+            .filter_map(|link| fs::read_link(link.path()).ok());
         let log = files.find(|path| {
             let file = path.file_name().and_then(|file| file.to_str());
             path.is_absolute()
@@ -199,8 +201,11 @@ pub fn users_listening_at(address: SocketAddr) -> BTreeSet<u32> {
             continue;
         };
         // Listening sockets come first; behind them is every connection of the host.
-        let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
-        let listening = lines.map_while(|line| listener_of(&line));
+        let listening = BufReader::new(file)
+            .lines()
+            .skip(1)
+            .map_while(Result::ok)
+            .map_while(|line| listener_of(&line));
         users.extend(listening.filter(|it| it.is_at(address)).map(|it| it.user));
     }
     users
@@ -222,12 +227,15 @@ impl Listener {
     }
 }
 
-/// Inodes of sockets that listen at an address or at all addresses of its port, by the lines of /proc/net/tcp or
-/// tcp6 (proc_pid_net(5)).
+/// Returns the inodes of sockets that listen at an address or at all addresses of its port, from the lines of
+/// /proc/net/tcp or tcp6 (proc_pid_net(5)).
 fn inodes(text: &str, address: SocketAddr) -> Vec<String> {
-    let listening = text.lines().skip(1).filter_map(listener_of);
-    let here = listening.filter(|listener| listener.is_at(address));
-    here.map(|listener| listener.inode).collect()
+    text.lines()
+        .skip(1)
+        .filter_map(listener_of)
+        .filter(|listener| listener.is_at(address))
+        .map(|listener| listener.inode)
+        .collect()
 }
 
 /// The socket of a line of such a table; `None`: it does not listen.
@@ -243,22 +251,14 @@ fn listener_of(line: &str) -> Option<Listener> {
     })
 }
 
-/// An address as the kernel prints it: words of 32 bits in the host's own order of bytes.
+/// Parses an address in the kernel's format: words of 32 bits in the host's byte order.
 fn host_of(text: &str) -> Option<IpAddr> {
-    let word = |at: usize| {
-        Some(
-            u32::from_str_radix(text.get(at..at + 8)?, 16)
-                .ok()?
-                .to_ne_bytes(),
-        )
-    };
+    let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     match text.len() {
         8 => Some(IpAddr::from(Ipv4Addr::from(word(0)?))),
         32 => {
             let words = [word(0)?, word(8)?, word(16)?, word(24)?].concat();
-            Some(IpAddr::from(Ipv6Addr::from(
-                <[u8; 16]>::try_from(words).ok()?,
-            )))
+            Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(words).ok()?)))
         }
         _ => None,
     }
@@ -278,9 +278,10 @@ mod tests {
                 continue;
             };
             let port = listener.local_addr().unwrap().port();
-            let asked = match bound.starts_with("[::1]") {
-                true => SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
-                false => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            let asked = if bound.starts_with("[::1]") {
+                SocketAddr::from((Ipv6Addr::LOCALHOST, port))
+            } else {
+                SocketAddr::from((Ipv4Addr::LOCALHOST, port))
             };
             // A child that another test starts just then has it too, until it runs its program.
             assert!(listening_at(asked).contains(&own), "{bound}");
@@ -291,7 +292,7 @@ mod tests {
         }
     }
 
-    /// As on a host with a default route through 10.0.0.1 and a bridge of containers.
+    /// Tables of a host with a default route through 10.0.0.1 and a bridge for containers.
     #[test]
     fn an_address_behind_a_gateway_is_another_host_s() {
         let v4 = "Iface Destination Gateway Flags RefCnt Use Metric Mask\n\

@@ -1,5 +1,5 @@
-//! How a host is built, as far as it may spoil a measurement: what chooses the frequency of CPUs, which of them share
-//! a core or a NUMA node, and which serve a network card's interrupts. Everything is read of sysfs and /proc.
+//! Hardware properties of a host that may spoil a measurement: governors of CPU frequency, CPUs that share a core or a
+//! NUMA node, and CPUs that serve a network card's interrupts. Everything is read from sysfs and /proc.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use weir_model::quantity::CpuSet;
 use weir_model::record::CardFacts;
 
-/// Where a host's files are: below `/`, or below another folder in tests.
+/// Root folder of a host's files: `/`, or another folder in tests.
 #[derive(Debug, Clone)]
 pub struct Machine(PathBuf);
 
@@ -19,32 +19,33 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// The host whose `/proc` and `/sys` are in a folder.
+    /// Creates a host whose `/proc` and `/sys` are in a folder.
     pub fn below(root: impl Into<PathBuf>) -> Machine {
         Machine(root.into())
     }
 
-    /// What chooses the frequency of these CPUs, by its name (scaling_governor of cpufreq).
+    /// Returns the CPUs by the governor that chooses their frequency (scaling_governor of cpufreq).
     ///
     /// # Errors
-    /// Why it is not known: a sentence.
+    /// Returns a sentence on why the governors are unknown.
     pub fn governors(&self, cpus: &CpuSet) -> Result<BTreeMap<String, CpuSet>, String> {
         let governor = |cpu: u32| self.line(&format!("{}/cpufreq/scaling_governor", folder(cpu)));
         let found = grouped(cpus, |cpu| governor(cpu).ok());
-        match found.is_empty() {
-            true => Err(format!(
+        if found.is_empty() {
+            Err(format!(
                 "/{}/cpufreq is missing: the firmware or a hypervisor chooses the frequency",
                 folder(cpus.cpus()[0])
-            )),
-            false => Ok(found),
+            ))
+        } else {
+            Ok(found)
         }
     }
 
-    /// The sets of CPUs that are threads of one core, of those with any of these CPUs; none where each has a core of its
-    /// own.
+    /// Returns the sets of CPUs that are threads of one core, if they contain any of these CPUs; empty if each has a
+    /// core of its own.
     ///
     /// # Errors
-    /// Why it is not known: a sentence.
+    /// Returns a sentence on why the siblings are unknown.
     pub fn siblings(&self, cpus: &CpuSet) -> Result<Vec<CpuSet>, String> {
         let mut cores = BTreeSet::new();
         for &cpu in cpus.cpus() {
@@ -55,33 +56,34 @@ impl Machine {
         Ok(shared.filter_map(CpuSet::new).collect())
     }
 
-    /// CPUs of each NUMA node that has any.
+    /// Returns the CPUs of each NUMA node that has any.
     ///
     /// # Errors
-    /// Why it is not known: a sentence.
+    /// Returns a sentence on why the nodes are unknown.
     pub fn nodes(&self) -> Result<BTreeMap<u32, CpuSet>, String> {
         let path = "sys/devices/system/node";
-        let entries = fs::read_dir(self.0.join(path));
-        let entries = entries.map_err(|error| format!("cannot read /{path}: {error}"))?;
+        let entries = fs::read_dir(self.0.join(path))
+            .map_err(|error| format!("cannot read /{path}: {error}"))?;
         let node = |name: &str| name.strip_prefix("node")?.parse().ok();
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let numbers = names.filter_map(|name| node(&name));
-        let own = |number: u32| {
-            let cpus = self.cpus(&format!("{path}/node{number}/cpulist")).ok()?;
-            Some((number, cpus))
-        };
-        Ok(numbers.filter_map(own).collect())
+        let numbers = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter_map(|name| node(&name));
+        Ok(numbers
+            .filter_map(|number| {
+                let cpus = self.cpus(&format!("{path}/node{number}/cpulist")).ok()?;
+                Some((number, cpus))
+            })
+            .collect())
     }
 
-    /// What is known of the network card of an interface; `None`: it is no card's, as loopback and links between
-    /// namespaces are not.
+    /// Returns the facts about the network card of an interface; `None` if it has no card, like loopback and links
+    /// between namespaces.
     pub fn card(&self, interface: &str) -> Option<CardFacts> {
         let own = format!("sys/class/net/{interface}");
         let device = fs::canonicalize(self.0.join(&own).join("device")).ok()?;
         let queues = fs::read_dir(self.0.join(&own).join("queues")).ok()?;
-        let names: Vec<String> = queues
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .collect();
+        let names: Vec<String> =
+            queues.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         let count = |kind: &str| names.iter().filter(|name| name.starts_with(kind)).count() as u32;
         let passes_on = |name: &String| {
             let mask = self.line(&format!("{own}/queues/{name}/rps_cpus"));
@@ -98,8 +100,8 @@ impl Machine {
         })
     }
 
-    /// The CPUs to which the interrupts of a device go that have come at least once. Those of a virtual device are its bus
-    /// device's.
+    /// Returns the CPUs to which the interrupts of a device go, of those interrupts that have occurred at least once.
+    /// Interrupts of a virtual device are those of its bus device.
     fn served_by(&self, device: &Path) -> Option<CpuSet> {
         let numbers = device.ancestors().take(2).find_map(|device| {
             let entries = fs::read_dir(device.join("msi_irqs")).ok()?;
@@ -107,25 +109,15 @@ impl Machine {
             let found: Vec<u32> = entries.filter_map(|entry| number(entry.ok()?)).collect();
             Some(found)
         });
-        let of_line = || {
-            Some(vec![
-                fs::read_to_string(device.join("irq"))
-                    .ok()?
-                    .trim()
-                    .parse()
-                    .ok()?,
-            ])
-        };
-        let numbers = numbers.or_else(of_line)?;
+        let numbers = numbers.or_else(|| {
+            Some(vec![fs::read_to_string(device.join("irq")).ok()?.trim().parse().ok()?])
+        })?;
         let table = self.text("proc/interrupts").ok()?;
         let come = come(&table);
-        let cpus = numbers
-            .iter()
-            .filter(|number| come.contains(number))
-            .filter_map(|number| {
-                let of = |name: &str| self.cpus(&format!("proc/irq/{number}/{name}")).ok();
-                of("effective_affinity_list").or_else(|| of("smp_affinity_list"))
-            });
+        let cpus = numbers.iter().filter(|number| come.contains(number)).filter_map(|number| {
+            let of = |name: &str| self.cpus(&format!("proc/irq/{number}/{name}")).ok();
+            of("effective_affinity_list").or_else(|| of("smp_affinity_list"))
+        });
         CpuSet::new(cpus.flat_map(|set| set.cpus().to_vec()).collect())
     }
 
@@ -148,7 +140,7 @@ fn folder(cpu: u32) -> String {
     format!("sys/devices/system/cpu/cpu{cpu}")
 }
 
-/// CPUs by what is said of each.
+/// Groups CPUs by the value that `of` returns for each.
 fn grouped(cpus: &CpuSet, of: impl Fn(u32) -> Option<String>) -> BTreeMap<String, CpuSet> {
     let mut groups: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for &cpu in cpus.cpus() {
@@ -156,24 +148,24 @@ fn grouped(cpus: &CpuSet, of: impl Fn(u32) -> Option<String>) -> BTreeMap<String
             groups.entry(name).or_default().push(cpu);
         }
     }
-    let sets = groups.into_iter();
-    sets.filter_map(|(name, cpus)| Some((name, CpuSet::new(cpus)?)))
-        .collect()
+    groups.into_iter().filter_map(|(name, cpus)| Some((name, CpuSet::new(cpus)?))).collect()
 }
 
-/// The numbers of interrupts that have come: of `24:  1  0  IO-APIC …` of /proc/interrupts, a column for each CPU.
+/// Returns the numbers of interrupts that have occurred, from lines like `24:  1  0  IO-APIC …` of /proc/interrupts
+/// with a column for each CPU.
 fn come(table: &str) -> BTreeSet<u32> {
     let mut lines = table.lines();
     let cpus = lines.next().unwrap_or("").split_ascii_whitespace().count();
-    let number = |line: &str| {
-        let (number, rest) = line.split_once(':')?;
-        let counts = rest.split_ascii_whitespace().take(cpus);
-        let mut counts = counts.map(|count| count.parse::<u64>().unwrap_or(0));
-        counts
-            .any(|count| count > 0)
-            .then(|| number.trim().parse().ok())?
-    };
-    lines.filter_map(number).collect()
+    lines
+        .filter_map(|line| {
+            let (number, rest) = line.split_once(':')?;
+            let mut counts = rest
+                .split_ascii_whitespace()
+                .take(cpus)
+                .map(|count| count.parse::<u64>().unwrap_or(0));
+            counts.any(|count| count > 0).then(|| number.trim().parse().ok())?
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -186,7 +178,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A host of these files, one a line: a path and what it says.
+    /// Creates a host from lines that each contain a path and the file's text.
     fn machine(files: &str) -> (tempfile::TempDir, Machine) {
         let folder = tempfile::tempdir().unwrap();
         for line in files.lines() {
@@ -213,8 +205,8 @@ mod tests {
              sys/devices/system/node/node2/cpulist ;",
         );
         let governors = machine.governors(&set("0-2")).unwrap();
-        let wanted = [("performance", "1"), ("powersave", "0,2")];
-        let wanted = wanted.map(|(name, cpus)| (name.to_owned(), set(cpus)));
+        let wanted = [("performance", "1"), ("powersave", "0,2")]
+            .map(|(name, cpus)| (name.to_owned(), set(cpus)));
         assert_eq!(governors, BTreeMap::from(wanted));
         assert_eq!(machine.siblings(&set("0,2")).unwrap(), [set("0,2")]);
         let nodes = machine.nodes().unwrap();
@@ -240,9 +232,7 @@ mod tests {
              proc/irq/38/effective_affinity_list 0
              proc/irq/39/smp_affinity_list 1-2",
         );
-        let own = folder
-            .path()
-            .join("sys/devices/pci0/00:03.0/virtio2/net/eth0");
+        let own = folder.path().join("sys/devices/pci0/00:03.0/virtio2/net/eth0");
         fs::create_dir_all(folder.path().join("sys/class/net")).unwrap();
         symlink(&own, folder.path().join("sys/class/net/eth0")).unwrap();
         symlink("../..", own.join("device")).unwrap();

@@ -9,14 +9,14 @@ use weir_model::record::SocketCounts;
 
 use crate::ProbeError;
 
-/// Whether a listener could be opened at an address. It is opened and closed again at once, so
-/// somebody else may still be quicker afterwards.
+/// Returns true if a listener can be opened at an address. It is opened and closed again at once, so another process
+/// may still take the port afterwards.
 ///
-/// Connections of an earlier listener in TIME_WAIT do not count, as they do not for proxies: the
-/// test socket has SO_REUSEADDR, like theirs.
+/// Connections of an earlier listener in TIME_WAIT do not count, as they do not for proxies: the test socket has
+/// SO_REUSEADDR, like theirs.
 ///
 /// # Errors
-/// Something else stands against it, for example an address that is not this host's, or a port
+/// Fails if a listener cannot be opened for any other reason, for example an address that is not this host's, or a port
 /// below 1024 without the privilege.
 pub fn port_is_free(address: SocketAddr) -> io::Result<bool> {
     match TcpListener::bind(address) {
@@ -26,7 +26,7 @@ pub fn port_is_free(address: SocketAddr) -> io::Result<bool> {
     }
 }
 
-/// The address that this host sends from to another; `None` where there is no way to it.
+/// Returns the address from which this host sends to another; `None` if there is no route to it.
 pub fn source_towards(other: IpAddr) -> Option<IpAddr> {
     let any = match other {
         IpAddr::V4(_) => "0.0.0.0:0",
@@ -38,17 +38,15 @@ pub fn source_towards(other: IpAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// How often a connection found the queue of a listener full, since boot, in the calling thread's network
-/// namespace
-/// (`TcpExt: ListenOverflows`, proc_pid_net(5)); 0 where the kernel does not say.
+/// Returns how often a connection found the queue of a listener full, since boot, in the calling thread's network
+/// namespace (`TcpExt: ListenOverflows`, proc_pid_net(5)); 0 if the kernel does not provide it.
 pub fn listen_overflows() -> u64 {
     // `/proc/net` is the namespace of the process's first thread.
     let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap_or_default();
     counter(&text, "TcpExt:", "ListenOverflows").unwrap_or(0)
 }
 
-/// Figures of the network namespace that the calling thread was in when this was opened, for any thread
-/// to read.
+/// Counters of the network namespace that the calling thread was in when this was opened, readable by any thread.
 #[derive(Debug)]
 pub struct NetstatReader {
     netstat: File,
@@ -59,27 +57,24 @@ impl NetstatReader {
     /// Opens the counters of the calling thread's namespace.
     ///
     /// # Errors
-    /// `/proc` is not mounted.
+    /// Fails if `/proc` is not mounted.
     pub fn open() -> Result<NetstatReader, ProbeError> {
         // `/proc/net` is the namespace of the process's first thread.
         let open = |name: &str| {
             let path = format!("/proc/thread-self/net/{name}");
             File::open(&path).map_err(|error| ProbeError::read(&path, error))
         };
-        Ok(NetstatReader {
-            netstat: open("netstat")?,
-            sockstat: open("sockstat")?,
-        })
+        Ok(NetstatReader { netstat: open("netstat")?, sockstat: open("sockstat")? })
     }
 
-    /// [`listen_overflows`] of that namespace.
+    /// Returns [`listen_overflows`] of that namespace.
     pub fn listen_overflows(&mut self) -> u64 {
         let text = whole(&mut self.netstat).unwrap_or_default();
         counter(&text, "TcpExt:", "ListenOverflows").unwrap_or(0)
     }
 
-    /// TCP sockets of that namespace over IPv4, and all in TIME_WAIT; `None` where the kernel does not say.
-    /// Takes a few microseconds: the kernel keeps these figures and walks no list.
+    /// Returns the number of TCP sockets of that namespace over IPv4, and of all in TIME_WAIT; `None` if the kernel
+    /// does not provide it. Takes a few microseconds: the kernel maintains these figures and walks no list.
     pub fn sockets(&mut self) -> Option<SocketCounts> {
         sockets(&whole(&mut self.sockstat).ok()?)
     }
@@ -92,7 +87,7 @@ fn whole(file: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
-/// `TCP: inuse 4 orphan 0 tw 14 alloc 4 mem 0` of sockstat.
+/// Parses `TCP: inuse 4 orphan 0 tw 14 alloc 4 mem 0` of sockstat.
 fn sockets(text: &str) -> Option<SocketCounts> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -100,21 +95,18 @@ fn sockets(text: &str) -> Option<SocketCounts> {
         let mut pairs = fields.chunks_exact(2);
         pairs.find(|pair| pair[0] == name)?[1].parse().ok()
     };
-    Some(SocketCounts {
-        in_use: of("inuse")?,
-        orphans: of("orphan")?,
-        time_wait: of("tw")?,
-    })
+    Some(SocketCounts { in_use: of("inuse")?, orphans: of("orphan")?, time_wait: of("tw")? })
 }
 
-/// Names and numbers stand in lines of their own, one below the other.
+/// Returns a counter of a group, which consists of a line of names and a line of numbers.
 pub(crate) fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with(group));
     let (names, numbers) = (lines.next()?, lines.next()?);
-    let pairs = names
+    let (_, number) = names
         .split_ascii_whitespace()
-        .zip(numbers.split_ascii_whitespace());
-    let (_, number) = pairs.skip(1).find(|(found, _)| *found == name)?;
+        .zip(numbers.split_ascii_whitespace())
+        .skip(1)
+        .find(|(found, _)| *found == name)?;
     number.parse().ok()
 }
 
@@ -127,11 +119,7 @@ mod tests {
         let text =
             "sockets: used 33\nTCP: inuse 4 orphan 1 tw 14 alloc 4 mem 0\nUDP: inuse 0 mem 0\n";
         let (in_use, orphans, time_wait) = (4, 1, 14);
-        let wanted = SocketCounts {
-            in_use,
-            orphans,
-            time_wait,
-        };
+        let wanted = SocketCounts { in_use, orphans, time_wait };
         assert_eq!(sockets(text), Some(wanted));
         assert_eq!(sockets("TCP: inuse 4\n"), None);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

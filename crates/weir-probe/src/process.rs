@@ -1,5 +1,4 @@
-//! Processes: their CPU time, their children, their limits, and whether they are still the ones
-//! they were.
+//! Processes: their CPU time, their children, their limits, and the detection of reused process ids.
 
 use std::fs::File;
 use std::io;
@@ -12,12 +11,12 @@ use rustix::io::Errno;
 
 use crate::{ProbeError, read_text};
 
-/// CPU time of one thread, kept open for repeated reading.
+/// CPU time of one thread, with a file kept open for repeated reading.
 ///
-/// The figure is the first field of `/proc/PID/task/TID/schedstat`: nanoseconds on a CPU, user and
-/// system together (kernel Documentation/scheduler/sched-stats.rst). It is exact when the thread is
-/// not running; of a thread that runs at this moment on another CPU the kernel has counted up to
-/// the last scheduler tick, so it may lack some milliseconds, which the next reading makes up for.
+/// The figure is the first field of `/proc/PID/task/TID/schedstat`: nanoseconds on a CPU, user and system together
+/// (kernel Documentation/scheduler/sched-stats.rst). It is exact if the thread is not running. For a thread that is
+/// running on another CPU the kernel has counted up to the last scheduler tick, so the figure may lack some
+/// milliseconds, which the next reading includes.
 #[derive(Debug)]
 pub struct ThreadCpu {
     file: File,
@@ -26,26 +25,22 @@ pub struct ThreadCpu {
 }
 
 impl ThreadCpu {
-    /// A thread of this very process, by its kernel thread id (`gettid`).
+    /// Opens a thread of this process, by its kernel thread id (`gettid`).
     ///
     /// # Errors
-    /// There is no such thread, or the kernel was built without `CONFIG_SCHED_INFO`.
+    /// Fails if there is no such thread, or the kernel was built without `CONFIG_SCHED_INFO`.
     pub fn of_own_thread(tid: u32) -> Result<ThreadCpu, ProbeError> {
         let path = PathBuf::from(format!("/proc/self/task/{tid}/schedstat"));
         let file = File::open(&path).map_err(|e| ProbeError::read(&path, e))?;
-        let mut thread = ThreadCpu {
-            file,
-            path,
-            last_ns: 0,
-        };
+        let mut thread = ThreadCpu { file, path, last_ns: 0 };
         thread.read_ns()?;
         Ok(thread)
     }
 
-    /// Nanoseconds on a CPU since the thread began. A thread that has ended keeps its last figure.
+    /// Returns the nanoseconds on a CPU since the thread began. A thread that has ended keeps its last figure.
     ///
     /// # Errors
-    /// The kernel refused the read, or its text is not a number.
+    /// Fails if the kernel refuses the read, or its text is not a number.
     pub fn read_ns(&mut self) -> Result<u64, ProbeError> {
         match self.reading() {
             Ok(ns) => {
@@ -60,39 +55,36 @@ impl ThreadCpu {
     fn reading(&self) -> Result<u64, ProbeError> {
         // Three 64-bit numbers in decimal at most.
         let mut buffer = [0_u8; 64];
-        let length = self
-            .file
-            .read_at(&mut buffer, 0)
-            .map_err(|e| ProbeError::read(&self.path, e))?;
+        let length =
+            self.file.read_at(&mut buffer, 0).map_err(|e| ProbeError::read(&self.path, e))?;
         let text = &buffer[..length];
         leading_number(text).ok_or_else(|| ProbeError::malformed(&self.path, text))
     }
 }
 
-/// Memory of a process in bytes: its proportional set size (Pss in proc_pid_smaps_rollup(5)), in which
-/// a page that several processes share counts once for all of them together. So the sum over a
-/// proxy's processes is what the proxy takes. Takes the kernel milliseconds where there is much.
+/// Returns the memory of a process in bytes: its proportional set size (Pss in proc_pid_smaps_rollup(5)), in which a
+/// page that several processes share counts once for all of them together. The sum over a proxy's processes is thus the
+/// memory of the proxy. Takes the kernel milliseconds if there is much memory.
 ///
 /// # Errors
-/// The process has ended, is not ours to look at, or the kernel knows no roll-up (before Linux 4.14).
+/// Fails if the process has ended, may not be inspected, or the kernel has no roll-up (before Linux 4.14).
 pub fn memory_bytes(pid: u32) -> Result<u64, ProbeError> {
     let path = PathBuf::from(format!("/proc/{pid}/smaps_rollup"));
     let text = read_text(&path)?;
     pss_bytes(&text).ok_or_else(|| ProbeError::malformed(&path, &text))
 }
 
-/// `Pss:  123 kB`.
+/// Parses `Pss:  123 kB`.
 fn pss_bytes(smaps: &str) -> Option<u64> {
     let line = smaps.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     let kibibytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
     kibibytes.checked_mul(1024)
 }
 
-/// CPU time of one process: of all its threads, those included that have ended.
+/// CPU time of one process: of all its threads, including those that have ended.
 ///
-/// It is the process's CPU clock (clock_getcpuclockid(3)), nanoseconds in user and system together.
-/// Threads that come and go are in it, and so is what a thread that runs at this moment has used
-/// since the scheduler last looked.
+/// It is the process's CPU clock (clock_getcpuclockid(3)), nanoseconds in user and system together. Short-lived threads
+/// are included, and so is the time that a running thread has used since the scheduler last updated its count.
 #[derive(Debug)]
 pub struct ProcessCpu {
     pid: u32,
@@ -101,30 +93,26 @@ pub struct ProcessCpu {
 }
 
 impl ProcessCpu {
-    /// The clock of a process.
+    /// Opens the clock of a process.
     ///
     /// # Errors
-    /// There is no such process.
+    /// Fails if there is no such process.
     pub fn open(pid: u32) -> Result<ProcessCpu, ProbeError> {
         let gone = || ProbeError::Gone { pid };
         let raw = i32::try_from(pid).map_err(|_| gone())?;
         let clock = clock_getcpuclockid(Pid::from_raw(raw)).map_err(|_| gone())?;
-        let mut process = ProcessCpu {
-            pid,
-            clock,
-            last_ns: 0,
-        };
+        let mut process = ProcessCpu { pid, clock, last_ns: 0 };
         process.last_ns = process.reading().ok_or_else(gone)?;
         Ok(process)
     }
 
-    /// The process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Nanoseconds on a CPU. Takes a system call. The figure never falls: a process that ended keeps
-    /// its last one, see [`ProcessId::is_alive`].
+    /// Returns the nanoseconds on a CPU. Takes a system call. The figure never falls: a process that ended keeps its
+    /// last one, see [`ProcessId::is_alive`].
     pub fn read_ns(&mut self) -> u64 {
         self.last_ns = self.reading().unwrap_or(0).max(self.last_ns);
         self.last_ns
@@ -132,43 +120,41 @@ impl ProcessCpu {
 
     fn reading(&self) -> Option<u64> {
         let time = self.clock.now().ok()?;
-        let whole = u64::try_from(time.tv_sec())
-            .ok()?
-            .checked_mul(1_000_000_000)?;
+        let whole = u64::try_from(time.tv_sec()).ok()?.checked_mul(1_000_000_000)?;
         whole.checked_add(u64::try_from(time.tv_nsec()).ok()?)
     }
 }
 
-/// A process that can be told from a later one with the same number.
+/// Identity of a process, distinct from a later one with the same number.
 ///
-/// Linux uses process numbers again; number and start time together are unique until the next boot.
+/// Linux reuses process numbers; number and start time together are unique until the next boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProcessId {
     /// The process number.
     pub pid: u32,
-    /// When it was started, in clock ticks since boot (field 22 of `/proc/PID/stat`, proc(5)).
+    /// Start time, in clock ticks since boot (field 22 of `/proc/PID/stat`, proc(5)).
     pub start_ticks: u64,
 }
 
 impl ProcessId {
-    /// The process that has this number now.
+    /// Returns the identity of the process that has this number now.
     ///
     /// # Errors
-    /// [`ProbeError::Gone`] when there is none.
+    /// [`ProbeError::Gone`] if there is none.
     pub fn of(pid: u32) -> Result<ProcessId, ProbeError> {
         let start_ticks = Stat::read(pid)?.start_ticks;
         Ok(ProcessId { pid, start_ticks })
     }
 
-    /// This very process.
+    /// Returns the identity of this process.
     ///
     /// # Errors
-    /// `/proc` is not mounted.
+    /// Fails if `/proc` is not mounted.
     pub fn own() -> Result<ProcessId, ProbeError> {
         ProcessId::of(std::process::id())
     }
 
-    /// Whether the process still runs. A zombie does not.
+    /// Returns true if the process still runs. A zombie does not.
     pub fn is_alive(self) -> bool {
         Stat::read(self.pid).is_ok_and(|stat| {
             stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X')
@@ -181,7 +167,7 @@ impl ProcessId {
 struct Stat {
     state: char,
     parent: u32,
-    /// Number of its process group; 0 for one of another PID namespace.
+    /// Process group; 0 for a group of another PID namespace.
     group: u32,
     start_ticks: u64,
 }
@@ -209,18 +195,18 @@ impl Stat {
     }
 }
 
-/// Number of the process group that a process belongs to: that of its leader.
+/// Returns the process group of a process: the id of its leader.
 ///
 /// # Errors
-/// [`ProbeError::Gone`] when there is no such process.
+/// [`ProbeError::Gone`] if there is no such process.
 pub fn group(pid: u32) -> Result<u32, ProbeError> {
     Ok(Stat::read(pid)?.group)
 }
 
-/// Children of a process, ascending.
+/// Returns the children of a process, ascending.
 ///
 /// # Errors
-/// [`ProbeError::Gone`] when there is no such process.
+/// [`ProbeError::Gone`] if there is no such process.
 pub fn children(pid: u32) -> Result<Vec<u32>, ProbeError> {
     let folder = format!("/proc/{pid}/task");
     let tasks = std::fs::read_dir(&folder).map_err(refused(pid, &folder))?;
@@ -239,12 +225,12 @@ pub fn children(pid: u32) -> Result<Vec<u32>, ProbeError> {
     Ok(found)
 }
 
-/// Finds the process that has started one; `None`: it has ended.
+/// Returns the parent of a process; `None` if the process has ended.
 pub fn parent(pid: u32) -> Option<u32> {
     Stat::read(pid).ok().map(|stat| stat.parent)
 }
 
-/// Children of a process, from the parent's number that every process names.
+/// Finds the children of a process by reading the parent of every process.
 fn children_by_scan(parent: u32) -> Result<Vec<u32>, ProbeError> {
     let entries = std::fs::read_dir("/proc").map_err(|e| ProbeError::read("/proc", e))?;
     let mut found: Vec<u32> = entries
@@ -256,11 +242,11 @@ fn children_by_scan(parent: u32) -> Result<Vec<u32>, ProbeError> {
     Ok(found)
 }
 
-/// Arguments of a process as it shows them, joined by blanks; empty for a kernel thread. A process
-/// may rewrite them: nginx's master shows `nginx: master process` and then its command line.
+/// Returns the arguments of a process, joined by blanks; empty for a kernel thread. A process may rewrite them: nginx's
+/// master shows `nginx: master process` and then its command line.
 ///
 /// # Errors
-/// [`ProbeError::Gone`] when there is no such process.
+/// [`ProbeError::Gone`] if there is no such process.
 pub fn command_line(pid: u32) -> Result<String, ProbeError> {
     let path = format!("/proc/{pid}/cmdline");
     let bytes = std::fs::read(&path).map_err(refused(pid, &path))?;
@@ -268,10 +254,10 @@ pub fn command_line(pid: u32) -> Result<String, ProbeError> {
     Ok(text.trim_end().to_owned())
 }
 
-/// Soft and hard limit of open descriptors of a process; `u64::MAX` is unlimited.
+/// Returns the soft and hard limit of open descriptors of a process; `u64::MAX` is unlimited.
 ///
 /// # Errors
-/// There is no such process, or it belongs to somebody else.
+/// Fails if there is no such process, or it belongs to another user.
 pub fn nofile(pid: u32) -> Result<(u64, u64), ProbeError> {
     let path = format!("/proc/{pid}/limits");
     let text = std::fs::read_to_string(&path).map_err(refused(pid, &path))?;
@@ -279,9 +265,7 @@ pub fn nofile(pid: u32) -> Result<(u64, u64), ProbeError> {
 }
 
 pub(crate) fn parse_nofile(limits: &str) -> Option<(u64, u64)> {
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let limit = |text: &str| match text {
         "unlimited" => Some(u64::MAX),
         digits => digits.parse().ok(),
@@ -290,22 +274,21 @@ pub(crate) fn parse_nofile(limits: &str) -> Option<(u64, u64)> {
     Some((limit(fields.next()?)?, limit(fields.next()?)?))
 }
 
-/// Why a file of a process cannot be read.
+/// Converts an error from reading a file of a process.
 fn refused(pid: u32, path: &str) -> impl FnOnce(io::Error) -> ProbeError + '_ {
-    move |error| match is_gone(&error) {
-        true => ProbeError::Gone { pid },
-        false => ProbeError::read(path, error),
+    move |error| {
+        if is_gone(&error) { ProbeError::Gone { pid } } else { ProbeError::read(path, error) }
     }
 }
 
-/// Whether an error says that the process or thread has ended: its folder in `/proc` is not there
-/// any more, or the file that is still open has nobody to tell about.
+/// Returns true if an error means that the process or thread has ended: its folder in `/proc` is gone, or a file of it
+/// is still open but has no process any more.
 fn is_gone(error: &io::Error) -> bool {
     let number = error.raw_os_error();
     number == Some(Errno::SRCH.raw_os_error()) || number == Some(Errno::NOENT.raw_os_error())
 }
 
-/// The decimal number at the begin of a text, which must be ended by something.
+/// Parses the decimal number at the beginning of a text, which must be followed by another character.
 fn leading_number(text: &[u8]) -> Option<u64> {
     let end = text.iter().position(|byte| !byte.is_ascii_digit())?;
     std::str::from_utf8(&text[..end]).ok()?.parse().ok()

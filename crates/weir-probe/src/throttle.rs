@@ -1,21 +1,22 @@
-//! How long the CPU quota of a control group kept its tasks from running, versions 1 and 2
+//! Measures how long the CPU quota of a control group kept its tasks from running, versions 1 and 2
 //! (Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Where groups are mounted; hosts that have both versions have the second below `unified`.
+/// Mount point of control groups; hosts with both versions mount the second below `unified`.
 pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 
-/// The groups of a process that have a CPU quota, those above its own included: each bounds it. Empty where
-/// there is none, or where the kernel does not say.
+/// Returns the groups of a process that have a CPU quota, including those above its own: each of them limits it. Empty
+/// if there are none, or if the kernel does not provide them.
 pub fn bounded_groups(pid: u32) -> Vec<PathBuf> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     bounded_below(Path::new(MOUNT), &text)
 }
 
-/// A container sees its own group as the root, whatever /proc calls it.
+/// Finds the groups with a quota, from the text of /proc/PID/cgroup. A container sees its own group as the root,
+/// whatever path /proc reports.
 fn bounded_below(mount: &Path, text: &str) -> Vec<PathBuf> {
     let mut groups = Vec::new();
     for line in text.lines() {
@@ -33,10 +34,7 @@ fn bounded_below(mount: &Path, text: &str) -> Vec<PathBuf> {
         let path = path.trim_start_matches('/');
         for top in tops {
             let own = Path::new(path).ancestors();
-            groups.extend(
-                own.map(|own| top.join(own))
-                    .filter(|group| is_bounded(group)),
-            );
+            groups.extend(own.map(|own| top.join(own)).filter(|group| is_bounded(group)));
         }
     }
     groups.sort();
@@ -44,7 +42,7 @@ fn bounded_below(mount: &Path, text: &str) -> Vec<PathBuf> {
     groups
 }
 
-/// Whether a group has a quota: a number in `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1).
+/// Returns true if a group has a quota: a number in `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1).
 pub(crate) fn is_bounded(group: &Path) -> bool {
     ["cpu.max", "cpu.cfs_quota_us"].iter().any(|name| {
         let text = fs::read_to_string(group.join(name)).unwrap_or_default();
@@ -53,7 +51,7 @@ pub(crate) fn is_bounded(group: &Path) -> bool {
     })
 }
 
-/// Reads again and again how long groups were held back.
+/// Reads repeatedly how long groups were throttled.
 #[derive(Debug, Default)]
 pub struct ThrottleReader {
     stats: Vec<File>,
@@ -64,14 +62,12 @@ impl ThrottleReader {
     pub fn open<'a>(groups: impl IntoIterator<Item = &'a PathBuf>) -> ThrottleReader {
         let stats = groups.into_iter();
         ThrottleReader {
-            stats: stats
-                .filter_map(|group| File::open(group.join("cpu.stat")).ok())
-                .collect(),
+            stats: stats.filter_map(|group| File::open(group.join("cpu.stat")).ok()).collect(),
         }
     }
 
-    /// Since the groups were made: the time that they were held back on any CPU, summed over CPUs, nanoseconds. Reads
-    /// nothing where no group has a quota.
+    /// Returns the time that the groups were throttled since they were created, summed over CPUs, nanoseconds. Reads
+    /// nothing if no group has a quota.
     pub fn read_ns(&self) -> u64 {
         self.stats.iter().map(throttled_ns).sum()
     }
@@ -82,15 +78,16 @@ fn throttled_ns(stat: &File) -> u64 {
     let length = stat.read_at(&mut buffer, 0).unwrap_or(0);
     let text = String::from_utf8_lossy(&buffer[..length]);
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-    let value = |(name, value): (&str, &str)| {
-        let value: u64 = value.trim().parse().ok()?;
-        match name {
-            "throttled_usec" => Some(value * 1000),
-            "throttled_time" => Some(value),
-            _ => None,
-        }
-    };
-    lines.find_map(value).unwrap_or(0)
+    lines
+        .find_map(|(name, value)| {
+            let value: u64 = value.trim().parse().ok()?;
+            match name {
+                "throttled_usec" => Some(value * 1000),
+                "throttled_time" => Some(value),
+                _ => None,
+            }
+        })
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -106,19 +103,11 @@ mod tests {
             fs::write(group.join(name), text).unwrap();
         };
         write("pod", "cpu.max", "50000 100000\n");
-        write(
-            "pod",
-            "cpu.stat",
-            "usage_usec 9\nnr_periods 8\nnr_throttled 3\nthrottled_usec 70\n",
-        );
+        write("pod", "cpu.stat", "usage_usec 9\nnr_periods 8\nnr_throttled 3\nthrottled_usec 70\n");
         write("pod/own", "cpu.max", "max 100000\n");
         write("pod/own", "cpu.stat", "nr_throttled 3\nthrottled_usec 5\n");
         write("cpu,cpuacct/old", "cpu.cfs_quota_us", "20000\n");
-        write(
-            "cpu,cpuacct/old",
-            "cpu.stat",
-            "nr_periods 1\nthrottled_time 400\n",
-        );
+        write("cpu,cpuacct/old", "cpu.stat", "nr_periods 1\nthrottled_time 400\n");
         write("cpu,cpuacct/free", "cpu.cfs_quota_us", "-1\n");
 
         let of = |text: &str| {
@@ -127,10 +116,7 @@ mod tests {
         };
         assert_eq!(of("0::/pod/own\n"), (1, 70_000));
         assert_eq!(of("4:cpu,cpuacct:/old\n0::/pod/own\n"), (2, 70_400));
-        assert_eq!(
-            of("4:cpu,cpuacct:/free\n3:memory:/pod\n0::/elsewhere\n"),
-            (0, 0)
-        );
+        assert_eq!(of("4:cpu,cpuacct:/free\n3:memory:/pod\n0::/elsewhere\n"), (0, 0));
         fs::remove_dir_all(&mount).unwrap();
     }
 }

@@ -1,9 +1,9 @@
-//! How long connections wait in the accept queues of proxies, and how many segments are sent again, by BPF programs at
-//! tracepoints (`bpf/waits.bpf.c`). Neither shows in a proxy's own log or in counters of the kernel, which know the length of a
-//! queue and the segments of a whole namespace.
+//! Measures how long connections wait in the accept queues of proxies, and counts retransmitted segments, with BPF
+//! programs at tracepoints (`bpf/waits.bpf.c`). Neither appears in a proxy's own log or in counters of the kernel,
+//! which know the length of a queue and the segments of a whole namespace.
 //!
-//! Every system call of the machine passes one of the programs while the meter exists, so it is there only where it was
-//! asked for. Connections that are accepted through an io_uring are not seen.
+//! Every system call of the machine passes one of the programs while the meter exists, so it is created only on
+//! request. Connections accepted through an io_uring are not measured.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,10 +15,10 @@ use nix::libc::{SYS_accept, SYS_accept4};
 
 use crate::ProbeError;
 
-/// The object of `bpf/waits.bpf.c`.
+/// Compiled object of `bpf/waits.bpf.c`.
 const PROGRAMS: &[u8] = aya::include_bytes_aligned!("bpf/waits.bpf.o");
 
-/// Its programs, and the tracepoint of each.
+/// BPF programs of the object, and the tracepoint of each.
 const TRACEPOINTS: [(&str, &str); 4] = [
     ("established", "inet_sock_set_state"),
     ("accepted", "sys_exit"),
@@ -26,45 +26,46 @@ const TRACEPOINTS: [(&str, &str); 4] = [
     ("synack_again", "tcp_retransmit_synack"),
 ];
 
-/// Classes of waits: below 1 µs, 2 µs, 4 µs and so on; the last has all longer ones.
+/// Number of classes of waits: below 1 µs, 2 µs, 4 µs and so on; the last contains all longer ones.
 pub const BUCKETS: usize = 24;
 
-/// As many proxies at most.
+/// Maximum number of proxies.
 const SLOTS: u32 = 256;
 
 type Counts = [u64; 2 * BUCKETS + 3];
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// What was seen of one proxy since the meter was loaded.
+/// Measurements of one proxy since the meter was loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Connections by the class of their wait.
     pub connections: [u64; BUCKETS],
-    /// Their waits together, nanoseconds.
+    /// Sum of the waits in each class, nanoseconds.
     pub wait_ns: [u64; BUCKETS],
-    /// Segments that connections to its ports have sent again.
+    /// Segments retransmitted by connections to the proxy's ports.
     pub inbound: u64,
-    /// The same of all other connections of its network namespace; `None` where that is not its own.
+    /// Segments retransmitted by all other connections of its network namespace; `None` if the namespace is not the
+    /// proxy's alone.
     pub outbound: Option<u64>,
-    /// Segments that clients on this host have sent again to it, over IPv4.
+    /// Segments retransmitted to the proxy by clients on this host, over IPv4.
     pub clients: u64,
 }
 
-/// The ports of a proxy.
+/// Listening addresses of a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listens {
-    /// Number of its network namespace (the inode of /proc/PID/ns/net).
+    /// Inode of its network namespace (/proc/PID/ns/net).
     pub namespace: u64,
-    /// Where it listens.
+    /// Addresses that it listens on.
     pub addresses: Vec<SocketAddr>,
-    /// Whether everything in the namespace is its own.
+    /// True if everything in the namespace belongs to the proxy.
     pub is_alone: bool,
 }
 
-/// Programs that run until it is dropped.
+/// Meter of accept queues. Its programs run until it is dropped.
 pub struct WaitMeter {
     programs: Ebpf,
-    /// Of each proxy, whether it is alone.
+    /// True for each proxy that is alone in its namespace.
     proxies: Vec<bool>,
 }
 
@@ -78,16 +79,19 @@ impl WaitMeter {
     /// Loads the programs for some proxies.
     ///
     /// # Errors
-    /// It takes root, or CAP_BPF and CAP_PERFMON; a kernel with BTF and these tracepoints; 256 proxies at most.
+    /// Fails without root or CAP_BPF and CAP_PERFMON, on a kernel without BTF and these tracepoints, or for more than
+    /// 256 proxies.
     pub fn watch(proxies: &[Listens]) -> Result<WaitMeter, ProbeError> {
-        let refused = |error| ProbeError::read("accept queues by eBPF", io::Error::other(error));
         Ok(WaitMeter {
-            programs: load(proxies).map_err(refused)?,
+            programs: load(proxies).map_err(|error| {
+                ProbeError::read("accept queues by eBPF", io::Error::other(error))
+            })?,
             proxies: proxies.iter().map(|proxy| proxy.is_alone).collect(),
         })
     }
 
-    /// What was seen of a proxy, by its place among them; `None` where that cannot be read.
+    /// Returns the measurements of a proxy, by its index in the argument of [`WaitMeter::watch`]; `None` if they cannot
+    /// be read.
     pub fn waits(&self, place: usize) -> Option<Waits> {
         let is_alone = *self.proxies.get(place)?;
         let counts = self.programs.map("counts")?;
@@ -130,9 +134,8 @@ fn load(proxies: &[Listens]) -> Result<Ebpf, Cause> {
         }
     }
     for (name, tracepoint) in TRACEPOINTS {
-        let program: &mut Program = programs
-            .program_mut(name)
-            .ok_or("the object lacks a program")?;
+        let program: &mut Program =
+            programs.program_mut(name).ok_or("the object lacks a program")?;
         let program: &mut RawTracePoint = program.try_into()?;
         program.load()?;
         program.attach(tracepoint)?;
@@ -148,20 +151,19 @@ mod tests {
 
     use super::*;
 
-    /// A meter of these addresses here; `None` where it is not allowed.
+    /// Creates a meter of these addresses on this host; `None` without the privileges.
     fn meter(addresses: &[SocketAddr]) -> Option<WaitMeter> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let mut lines = status.lines();
-        let held = lines.find_map(|line| line.strip_prefix("CapEff:")).unwrap();
-        let held = u64::from_str_radix(held.trim(), 16).unwrap();
+        let held = u64::from_str_radix(
+            lines.find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim(),
+            16,
+        )
+        .unwrap();
         // capabilities(7): CAP_PERFMON, CAP_BPF.
         let is_allowed = [38, 39].iter().all(|bit| held & 1 << bit != 0);
         let namespace = std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
-        let listens = Listens {
-            namespace,
-            addresses: addresses.to_vec(),
-            is_alone: false,
-        };
+        let listens = Listens { namespace, addresses: addresses.to_vec(), is_alone: false };
         match WaitMeter::watch(&[listens]) {
             Ok(meter) => Some(meter),
             Err(error) => {
@@ -208,9 +210,7 @@ mod tests {
         };
         // Two fit; the SYN of another one is sent again after a second.
         let patience = Duration::from_millis(1500);
-        let held: Vec<_> = (0..4)
-            .map(|_| TcpStream::connect_timeout(&at, patience))
-            .collect();
+        let held: Vec<_> = (0..4).map(|_| TcpStream::connect_timeout(&at, patience)).collect();
         let waits = meter.waits(0).unwrap();
         assert!(waits.clients >= 1, "{waits:?}");
         assert_eq!(waits.connections.iter().sum::<u64>(), 0, "{waits:?}");

@@ -1,16 +1,16 @@
-//! Histograms of times in HdrHistogram's V2 encoding, read from bytes that others may have made.
+//! Histograms of times in HdrHistogram's V2 encoding, read from bytes of possibly foreign origin.
 //!
-//! The encoding begins with its own length and range, and a reader that believes them makes room for whatever they
-//! say: 44 bytes can claim 4 GiB. So the beginning is held against what weir writes, and against the bytes that are
-//! really there, before a histogram is made of it. Deflated ones are inflated up to the largest that weir writes.
+//! The encoding begins with its own length and range, and a reader that trusts them allocates whatever they say: 44
+//! bytes can claim 4 GiB. So the head is compared with what weir writes, and with the bytes that are really there,
+//! before a histogram is made of it. Deflated encodings are inflated up to the largest size that weir writes.
 //!
 //! ```text
 //! plain:    0x1c849313, length of the counts, 0, digits (u32 each); lowest, highest (u64); ratio (f64); counts
 //! deflated: 0x1c849314, length of what follows (u32); a zlib stream of the plain encoding
 //! ```
 //!
-//! All numbers are big-endian; counts are numbers of one to nine bytes (LEB128 in ZigZag), negative ones of which
-//! stand for so many zeros.
+//! All numbers are big-endian. Counts are numbers of one to nine bytes (LEB128 in ZigZag); a negative one stands for
+//! that many zeros.
 
 use std::io::Read;
 
@@ -18,39 +18,39 @@ use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-/// Longest time that weir's histograms tell apart from longer ones, in nanoseconds: an hour.
+/// Longest time that weir's histograms tell apart from longer ones, in nanoseconds (one hour).
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Significant decimal digits of the times in them.
+/// Significant decimal digits of the times in weir's histograms.
 const DIGITS: u8 = 3;
 
 const PLAIN: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
 const DEFLATED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 
-/// Bytes before the counts.
+/// Length of the head, before the counts, in bytes.
 const HEAD: usize = 40;
 
-/// Largest encoding of a histogram of weir's in bytes: 33 × 1024 counts of nine bytes at most.
+/// Largest encoding of a histogram written by weir, in bytes: at most 33 × 1024 counts of nine bytes.
 const LARGEST: usize = HEAD + 33 * 1024 * 9;
 
-/// Why bytes are no histogram of weir's.
+/// Reason why bytes are not a histogram written by weir.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistogramError {
-    /// They begin in another way.
+    /// The bytes do not begin like an encoded histogram.
     #[error("not in HdrHistogram's V2 encoding")]
     Encoding,
-    /// They say that they are longer or shorter than they are, or than any histogram of weir's can be.
+    /// The stated length differs from the real one, or exceeds that of any histogram written by weir.
     #[error("it has another length than it says, or than weir's histograms can have")]
     Length,
-    /// Their range is not that of weir's histograms.
+    /// The range is not that of weir's histograms.
     #[error("its range is not 1 ns to an hour in three digits")]
     Range,
-    /// The counts, or the stream that they are deflated in, make no sense.
+    /// The counts, or the deflated stream that contains them, are malformed.
     #[error("its counts cannot be read: {0}")]
     Counts(String),
 }
 
-/// An empty histogram of the range that weir records with: 1 ns to an hour, three digits.
+/// Makes an empty histogram of the range that weir records with: 1 ns to an hour, three digits.
 pub fn empty_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constant and valid")
 }
@@ -58,7 +58,7 @@ pub fn empty_histogram() -> Histogram<u64> {
 /// Reads a histogram with the range of [`empty_histogram`], deflated or not.
 ///
 /// # Errors
-/// See [`HistogramError`]. Whatever the bytes are, no more memory is taken than for a histogram of weir's, some
+/// See [`HistogramError`]. Whatever the bytes are, no more memory is allocated than for one of weir's histograms, some
 /// 600 KiB.
 pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, HistogramError> {
     match bytes.split_first_chunk() {
@@ -68,7 +68,7 @@ pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, HistogramError> {
     }
 }
 
-/// The plain encoding in a deflated one, of which `rest` begins with the length.
+/// Inflates a deflated encoding; `rest` begins with its length.
 fn inflated(rest: &[u8]) -> Result<Vec<u8>, HistogramError> {
     let (length, stream) = rest.split_first_chunk().ok_or(HistogramError::Length)?;
     if u32::from_be_bytes(*length) as usize != stream.len() {
@@ -83,9 +83,7 @@ fn inflated(rest: &[u8]) -> Result<Vec<u8>, HistogramError> {
 }
 
 fn plain(bytes: &[u8]) -> Result<Histogram<u64>, HistogramError> {
-    let (head, counts) = bytes
-        .split_first_chunk::<HEAD>()
-        .ok_or(HistogramError::Length)?;
+    let (head, counts) = bytes.split_first_chunk::<HEAD>().ok_or(HistogramError::Length)?;
     let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
     if head[..4] != PLAIN {
@@ -101,8 +99,7 @@ fn plain(bytes: &[u8]) -> Result<Histogram<u64>, HistogramError> {
         return Err(HistogramError::Range);
     }
     // No run is so long that a count takes nine bytes; the largest such number has no opposite.
-    let is_long = |eight: &[u8]| eight.iter().all(|byte| byte & 0x80 != 0);
-    if counts.windows(8).any(is_long) {
+    if counts.windows(8).any(|eight| eight.iter().all(|byte| byte & 0x80 != 0)) {
         return Err(HistogramError::Counts("a count of nine bytes".to_owned()));
     }
     Deserializer::new()
@@ -118,20 +115,14 @@ mod tests {
 
     fn encoded(values: &[u64]) -> [Vec<u8>; 2] {
         let mut histogram = empty_histogram();
-        values
-            .iter()
-            .for_each(|&value| histogram.saturating_record(value));
+        values.iter().for_each(|&value| histogram.saturating_record(value));
         let (mut plain, mut deflated) = (Vec::new(), Vec::new());
-        V2Serializer::new()
-            .serialize(&histogram, &mut plain)
-            .unwrap();
-        V2DeflateSerializer::new()
-            .serialize(&histogram, &mut deflated)
-            .unwrap();
+        V2Serializer::new().serialize(&histogram, &mut plain).unwrap();
+        V2DeflateSerializer::new().serialize(&histogram, &mut deflated).unwrap();
         [plain, deflated]
     }
 
-    /// A plain encoding in a zlib stream.
+    /// Compresses a plain encoding into a zlib stream.
     fn deflated(plain: &[u8]) -> Vec<u8> {
         let mut stream = Vec::new();
         flate2::read::ZlibEncoder::new(plain, flate2::Compression::best())
@@ -140,7 +131,7 @@ mod tests {
         [&DEFLATED[..], &(stream.len() as u32).to_be_bytes(), &stream].concat()
     }
 
-    /// The encoding with other bytes at a place.
+    /// Returns the encoding with other bytes at an offset.
     fn with(at: usize, other: &[u8]) -> Vec<u8> {
         let [mut plain, _] = encoded(&[1, 1_000, LONGEST_NS]);
         plain[at..at + other.len()].copy_from_slice(other);
@@ -156,21 +147,14 @@ mod tests {
             &(0..9_000).map(|k| k * k * 40_000).collect::<Vec<u64>>(),
         ] {
             let mut histogram = empty_histogram();
-            values
-                .iter()
-                .for_each(|&value| histogram.saturating_record(value));
+            values.iter().for_each(|&value| histogram.saturating_record(value));
             for bytes in encoded(values) {
                 assert_eq!(decode(&bytes).unwrap(), histogram);
             }
         }
         let mut full = empty_histogram();
-        let times: Vec<u64> = full
-            .iter_all()
-            .map(|step| step.value_iterated_to())
-            .collect();
-        times
-            .iter()
-            .for_each(|&time| full.saturating_record_n(time, 1 << 54));
+        let times: Vec<u64> = full.iter_all().map(|step| step.value_iterated_to()).collect();
+        times.iter().for_each(|&time| full.saturating_record_n(time, 1 << 54));
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&full, &mut bytes).unwrap();
         assert!((HEAD + 200_000..=LARGEST).contains(&bytes.len()));
@@ -232,9 +216,6 @@ mod tests {
         assert!(is_refused(&[2, 0x82]));
         assert_eq!(counted(&[]).unwrap(), empty_histogram());
         assert_eq!(counted(&[0, 6]).unwrap().len(), 3);
-        assert!(matches!(
-            decode(b"no histogram"),
-            Err(HistogramError::Encoding)
-        ));
+        assert!(matches!(decode(b"no histogram"), Err(HistogramError::Encoding)));
     }
 }

@@ -1,30 +1,30 @@
-//! What can go wrong with a run folder, with the path and the kernel's words.
+//! Errors of run folders, with the path and the kernel's message.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use weir_model::record::FORMAT;
 
-/// What can go wrong with a run folder.
+/// Error when reading or writing a run folder.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The kernel refused something.
+    /// A system call failed.
     #[error("cannot {action} {}: {error}", path.display())]
     Io {
-        /// What was tried: `create`, `write`, `read`, …
+        /// Operation that failed: `create`, `write`, `read`, …
         action: &'static str,
-        /// On which path.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The kernel's words.
+        /// Error from the kernel.
         error: io::Error,
     },
-    /// A new run was to be written where something is already.
+    /// The folder for a new run is not empty.
     #[error("{} exists and is not empty", .0.display())]
     NotEmpty(PathBuf),
     /// The folder holds no run.
     #[error("{} is not a run folder: it has no {}", .0.display(), crate::HEADER_FILE)]
     NotARun(PathBuf),
-    /// Others could have written what would be started.
+    /// Others could have written the programs that would be started.
     #[error("the run cannot go on, since others could have written what it starts: {0}")]
     NotOurs(#[from] weir_files::NotOurs),
     /// Others could write what a new run is to keep, or have it written elsewhere.
@@ -33,53 +33,50 @@ pub enum RecordError {
     /// Another process is writing to the run.
     #[error("another weir is writing to {}", .0.display())]
     Busy(PathBuf),
-    /// The run was written in a format that this weir does not know.
+    /// The run was written in a format that this version of weir does not know.
     #[error("{} has format `{found}`; this weir reads `{FORMAT}`", path.display())]
     UnknownFormat {
-        /// The header's path.
+        /// Path of the header.
         path: PathBuf,
-        /// What the header says.
+        /// Format that the header states.
         found: String,
     },
-    /// A line is not what it should be.
+    /// A line is malformed.
     #[error("{}:{line}: {message}", path.display())]
     Corrupt {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the defect.
         message: String,
     },
-    /// A record that could not be read back (a figure that is not a number, say) was refused.
+    /// A record was refused because it could not be read back, for example because of a figure that is not a number.
     #[error("refused to write a record that could not be read back: {0}")]
     Unreadable(String),
-    /// A tag holds what the log format has no way to quote.
+    /// A tag contains a character that the log format cannot quote.
     #[error("`{0}` cannot be a tag: it holds a comma, white space or a line end")]
     BadTag(String),
     /// A histogram could not be encoded.
     #[error("cannot encode the histogram `{tag}`: {message}")]
     Encode {
-        /// Its tag.
+        /// Tag of the histogram.
         tag: String,
-        /// The encoder's words.
+        /// Message of the encoder.
         message: String,
     },
-    /// A file was to be written outside the run folder.
+    /// The path of a file to be written leads out of the run folder.
     #[error("`{0}` is not a path inside the run folder")]
     Outside(String),
 }
 
 impl RecordError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordError {
-        move |error| RecordError::Io {
-            action,
-            path: path.to_owned(),
-            error,
-        }
+        move |error| RecordError::Io { action, path: path.to_owned(), error }
     }
 
-    /// Whether a run that had begun could not be written on, as when a disk is full.
+    /// Returns true if a run that had begun could not be continued because writing failed, for example because a disk
+    /// is full.
     pub fn is_of_writing(&self) -> bool {
         match self {
             RecordError::Io { action, .. } => ["create", "write", "flush"].contains(action),
@@ -87,7 +84,7 @@ impl RecordError {
         }
     }
 
-    /// What the user could do about it, where there is something.
+    /// Returns advice for the user, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RecordError::Io { error, .. } => match error.kind() {

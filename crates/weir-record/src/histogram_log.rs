@@ -1,9 +1,8 @@
-//! One line of an HdrHistogram interval log, written and found again.
+//! Lines of an HdrHistogram interval log, written and read.
 //!
-//! The format is the one of Java's `HistogramLogWriter`, version 1.3, so the usual viewers read our
-//! file: `Tag=T,START,LENGTH,MAX,BASE64`, START and LENGTH in seconds, the histogram in V2 encoding,
-//! deflated. Values stay in nanoseconds. Lines are found by our own scan and not by the crate's
-//! iterator because we need the place of a line that is wrong.
+//! The format is that of Java's `HistogramLogWriter`, version 1.3, so the usual viewers can read the file:
+//! `Tag=T,START,LENGTH,MAX,BASE64`, START and LENGTH in seconds, the histogram in V2 encoding, deflated. Values stay in
+//! nanoseconds. Our own scanner finds the lines, not the crate's iterator, because errors must name the line.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,19 +15,20 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use crate::{RecordError, encoded};
 
-/// Buckets that the histograms of any log may have together, ...
+/// Maximum number of buckets of all histograms of a log together, apart from those for its length.
 const BUCKETS: u64 = 16 << 20;
-/// ... and those more for each byte of it. Real ones have less than one; deflated zeros could have hundreds.
+/// Additional buckets for each byte of the log. Real histograms have less than one per byte; deflated zeros could have
+/// hundreds.
 const BUCKETS_PER_BYTE: u64 = 8;
 
-/// First lines of the file: version, units and the legend that other readers look for.
+/// First lines of the file: version, units and the legend that other readers expect.
 pub(crate) const PREAMBLE: &str = "\
 #[Histogram log format version 1.3]
 #Values are nanoseconds. StartTimestamp is seconds since the trial of the tag's load began.
 \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"
 ";
 
-/// Makes lines; keeps its buffers from one to the next.
+/// Encoder of lines, with buffers that are kept from one line to the next.
 pub(crate) struct Encoder {
     serializer: V2DeflateSerializer,
     line: Vec<u8>,
@@ -36,13 +36,10 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub(crate) fn new() -> Encoder {
-        Encoder {
-            serializer: V2DeflateSerializer::new(),
-            line: Vec::new(),
-        }
+        Encoder { serializer: V2DeflateSerializer::new(), line: Vec::new() }
     }
 
-    /// The line of one histogram, its newline included.
+    /// Encodes a histogram as a line, with its newline.
     pub(crate) fn line(
         &mut self,
         tag: &str,
@@ -53,10 +50,7 @@ impl Encoder {
         let checked = Tag::new(tag)
             .filter(|_| !tag.is_empty())
             .ok_or_else(|| RecordError::BadTag(tag.to_owned()))?;
-        let encode = |message: String| RecordError::Encode {
-            tag: tag.to_owned(),
-            message,
-        };
+        let encode = |message: String| RecordError::Encode { tag: tag.to_owned(), message };
         self.line.clear();
         IntervalLogWriterBuilder::new()
             .begin_log_with(&mut self.line, &mut self.serializer)
@@ -67,27 +61,27 @@ impl Encoder {
     }
 }
 
-/// What a line of the log holds.
+/// Contents of a line of the log.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub(crate) line: usize,
-    /// How many values.
+    /// Number of values.
     pub(crate) count: u64,
-    /// The largest of them, nanoseconds.
+    /// Largest value, nanoseconds.
     pub(crate) max: u64,
-    /// Sparse, because a histogram in memory takes a quarter of a megabyte.
+    /// Buckets (nanoseconds, count). Sparse, because a histogram in memory takes a quarter of a megabyte.
     pub(crate) buckets: Vec<(u64, u64)>,
 }
 
-/// The histograms of a log by their tags, those of one tag in order of time.
+/// Reads the histograms of a log, by tag; those of one tag are in order of time.
 ///
-/// A tag comes twice where a run was killed between a histogram and its record: the block is measured again when
-/// the run is resumed. Trials of different phases may have the same tag, too.
+/// A tag occurs twice if a run was killed between a histogram and its record: the block is measured again when the run
+/// is resumed. Trials of different phases may also have the same tag.
 ///
 /// # Errors
-/// Number (from 1) and defect of the first line that is neither comment, legend nor interval, of which the
-/// histogram cannot be decoded, or with which they take more memory than a log of this length can need.
+/// Number (from 1) and defect of the first line that is neither comment, legend nor interval, that has a histogram
+/// which cannot be decoded, or with which the histograms take more memory than a log of this length can need.
 pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, String)> {
     let mut found: HashMap<String, Vec<Kept>> = HashMap::new();
     let mut room = BUCKETS + BUCKETS_PER_BYTE * log.len() as u64;
@@ -120,7 +114,7 @@ pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, Str
     Ok(found)
 }
 
-/// Tag of an interval line and its histogram in base64.
+/// Returns the tag of an interval line and its histogram in base64.
 fn interval(line: &[u8]) -> Option<(Option<&str>, &str)> {
     let text = str::from_utf8(line).ok()?;
     let (tag, rest) = match text.strip_prefix("Tag=") {

@@ -2,22 +2,21 @@
 //!
 //! A run folder (see [`weir_model::record`] for the types in it) is
 //!
-//! | file | what | written |
+//! | file | content | written |
 //! |---|---|---|
 //! | `run.json` | the header | once, atomically, after the files below exist: a folder without it is no run |
 //! | `study.yaml` | the study as it was typed | once |
 //! | `records.jsonl` | one record per line | appended the moment a record is complete |
 //! | `histograms.hlog` | HdrHistogram log, one tagged V2 line per histogram | appended before the record that names the tag |
-//! | `samples/TABLE.csv` | counters of hosts and proxies (see [`Samples`]) | appended while trials go on |
-//! | `arms/…` and others | what the proxies were told and what they understood | whole files |
+//! | `samples/TABLE.csv` | counters of hosts and proxies (see [`Samples`]) | appended during trials |
+//! | `arms/…` and others | the proxies' configurations, as written and as they understood them | whole files |
 //!
-//! The two appended files obey one rule: a line is handed to the kernel by one write and ends with
-//! a newline. So a process that is killed at any moment leaves whole lines and at most one half
-//! line at the end, which [`Run::read`] ignores and [`RunWriter::resume`] cuts off. What a line
-//! held is then lost, never wrong.
+//! The two appended files obey one rule: a line is handed to the kernel by one write and ends with a newline. So a
+//! process that is killed at any moment leaves whole lines and at most one half line at the end, which [`Run::read`]
+//! ignores and [`RunWriter::resume`] cuts off. The content of that line is then lost, but never wrong.
 //!
-//! All of it is its user's alone (folders 0700, files 0600): configurations are in it as they are, with
-//! their secrets.
+//! Only the user has access to the folder (folders 0700, files 0600), because it contains configurations unchanged,
+//! with their secrets.
 
 mod encoded;
 mod error;
@@ -44,17 +43,17 @@ pub const RECORDS_FILE: &str = "records.jsonl";
 /// Name of the histograms' file in a run folder.
 pub const HISTOGRAMS_FILE: &str = "histograms.hlog";
 
-/// Which of a trial's histograms a tag stands for.
+/// Kind of a trial's histogram, as part of its tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HistogramKind {
-    /// From the intended start to the last byte.
+    /// Time between the intended start and the last byte.
     ResponseTime,
-    /// From the actual send to the last byte.
+    /// Time between the actual send and the last byte.
     ServiceTime,
-    /// From due and able to be sent to sent.
+    /// Time between the moment at which a request was due and could be sent, and its actual send.
     DispatchLag,
-    /// As [`HistogramKind::ResponseTime`], without the slices in which the machine stood still: written where some of a
-    /// trial's slices are left.
+    /// Response times as [`HistogramKind::ResponseTime`], without the slices in which the machine stood still; written
+    /// if other slices of the trial remain.
     Undisturbed,
 }
 
@@ -69,11 +68,10 @@ impl HistogramKind {
     }
 }
 
-/// The tag of one trial's histogram: `load/arm/block/kind`.
+/// Returns the tag of one trial's histogram: `load/arm/block/kind`.
 ///
-/// Whatever the names hold, the tag holds no comma, white space or line end (the log format has no
-/// way to quote them), and different names give different tags: such bytes, `/` and `%` are
-/// written as `%XX`.
+/// The tag never contains a comma, white space or line end (the log format cannot quote them), whatever the names
+/// contain, and different names give different tags: such bytes, `/` and `%` are written as `%XX`.
 pub fn tag(load: &str, arm: &str, block: u32, kind: HistogramKind) -> String {
     let mut tag = String::new();
     push_escaped(&mut tag, load);
@@ -92,8 +90,8 @@ fn push_escaped(tag: &mut String, name: &str) {
     }
 }
 
-/// A histogram of nanoseconds in short. `tag` names its line in the histogram log (empty when it is
-/// not kept); `overflow` is how many of its values were above its range and counted at its end.
+/// Summarises a histogram of nanoseconds. `tag` names its line in the histogram log (empty if it is not kept);
+/// `overflow` is the number of its values that were above its range and counted at its end.
 pub fn summarize(tag: &str, histogram: &Histogram<u64>, overflow: u64) -> QuantileSummary {
     // In one pass: they are taken while the load runs.
     let mut quantiles = histogram.value_at_quantiles([0.5, 0.9, 0.99, 0.999]);

@@ -1,4 +1,4 @@
-//! The reading half: a run folder in memory, its histograms held against its records.
+//! Reader of run folders: a run in memory, its histograms checked against its records.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -17,32 +17,31 @@ use crate::{
     HEADER_FILE, HISTOGRAMS_FILE, HistogramKind, RECORDS_FILE, RecordError, STUDY_FILE, tag,
 };
 
-/// A run as its folder tells it.
+/// A run, read from its folder.
 #[derive(Debug)]
 pub struct Run {
-    /// The folder.
+    /// Path of the folder.
     pub dir: PathBuf,
-    /// What was to be done, where and by which weir.
+    /// The plan of the run: its study, its hosts, and the version of weir.
     pub header: RunHeader,
     /// The study as it was typed.
     pub study_text: String,
-    /// Everything that was recorded, in order of time.
+    /// All records, in order of time.
     pub records: Vec<Record>,
-    /// What was sampled of hosts and proxies.
+    /// Samples of hosts and proxies.
     pub samples: Samples,
-    /// Whether a half-written last line was ignored: the process was killed while it wrote.
+    /// True if a half-written last line was ignored, because the process was killed while it wrote.
     pub truncated: bool,
-    /// By tag.
+    /// Histograms by tag.
     histograms: HashMap<String, Vec<Kept>>,
 }
 
 impl Run {
-    /// Reads the run in `dir`. A run that is still being written reads as far as it got.
+    /// Reads the run in `dir`. A run that is still being written is read as far as it got.
     ///
     /// # Errors
-    /// There is no run, its format is unknown, a line other than the last is damaged (named by file
-    /// and line), the histogram of a record is not there or has other values than the record says, or
-    /// the kernel refuses.
+    /// There is no run, its format is unknown, a line other than the last is damaged (named by file and line), the
+    /// histogram of a record is missing or has other values than the record says, or the kernel refuses.
     pub fn read(dir: &Path) -> Result<Run, RecordError> {
         let header = read_header(dir)?;
         let study_path = dir.join(STUDY_FILE);
@@ -62,12 +61,8 @@ impl Run {
         let path = dir.join(HISTOGRAMS_FILE);
         let log = weir_files::read(&path).map_err(RecordError::io("read", &path))?;
         let whole_log = whole_lines(&log);
-        let histograms =
-            histogram_log::read(whole_log).map_err(|(line, message)| RecordError::Corrupt {
-                path,
-                line,
-                message,
-            })?;
+        let histograms = histogram_log::read(whole_log)
+            .map_err(|(line, message)| RecordError::Corrupt { path, line, message })?;
         let run = Run {
             dir: dir.to_owned(),
             header,
@@ -81,14 +76,14 @@ impl Run {
         Ok(run)
     }
 
-    /// What is behind a summary: nanoseconds and how many values are equal to them, ascending. Nothing where it
+    /// Returns the histogram behind a summary: (nanoseconds, number of values equal to them), ascending. Empty if it
     /// was not kept.
     pub fn histogram(&self, summary: &QuantileSummary) -> &[(u64, u64)] {
         self.kept(summary).map_or(&[], |kept| &kept.buckets)
     }
 
-    /// The same of the response times of a trial ([`HistogramKind::Undisturbed`]) without slices in which the machine
-    /// stood still; `None` where it has no such slices.
+    /// Returns the histogram of a trial's response times without the slices in which the machine stood still
+    /// ([`HistogramKind::Undisturbed`]); `None` if it has no such slices.
     pub fn undisturbed(&self, trial: &TrialRecord) -> Option<&[(u64, u64)]> {
         if !trial.slices.iter().any(|slice| slice.stood_still) {
             return None;
@@ -97,35 +92,37 @@ impl Run {
         Some(kept.map_or(&[], |kept| &kept.buckets))
     }
 
-    /// The latest one that the summary fits: see [`histogram_log::read`] why there may be others.
+    /// Returns the latest histogram that fits the summary; [`histogram_log::read`] explains why there may be others.
     fn kept(&self, summary: &QuantileSummary) -> Option<&Kept> {
         self.all_kept(summary).next()
     }
 
-    /// All that the summary fits, the latest one first.
+    /// Returns all histograms that fit the summary, the latest one first.
     fn all_kept<'r>(
         &'r self,
         summary: &QuantileSummary,
     ) -> impl Iterator<Item = &'r Kept> + use<'r> {
         let told = (summary.count, summary.max);
-        let all = self.histograms.get(&summary.tag).into_iter().flatten();
-        all.rev().filter(move |kept| (kept.count, kept.max) == told)
+        self.histograms
+            .get(&summary.tag)
+            .into_iter()
+            .flatten()
+            .rev()
+            .filter(move |kept| (kept.count, kept.max) == told)
     }
 
-    /// The first one that was written after the trial's response times, which may fit another trial's too: two
-    /// in which nothing was answered have the same.
+    /// Returns the first undisturbed histogram that was written after the trial's response times. These may fit another
+    /// trial's summary too: two trials in which nothing was answered have the same.
     fn kept_undisturbed(&self, trial: &TrialRecord) -> Option<&Kept> {
         let kind = HistogramKind::Undisturbed;
         let tag = tag(&trial.load, &trial.arm, trial.block, kind);
         let own = self.histograms.get(&tag)?;
         self.all_kept(&trial.response_time).find_map(|all| {
-            own.iter()
-                .find(|kept| kept.line > all.line)
-                .filter(|kept| kept.count <= all.count)
+            own.iter().find(|kept| kept.line > all.line).filter(|kept| kept.count <= all.count)
         })
     }
 
-    /// Holds every trial against its histograms: figures rest on both.
+    /// Checks every trial against its histograms, because figures rest on both.
     fn check_histograms(&self) -> Result<(), RecordError> {
         for (line, record) in (1..).zip(&self.records) {
             let Record::Trial(trial) = record else {
@@ -136,12 +133,8 @@ impl Run {
                 line,
                 message,
             };
-            let summaries = [
-                &trial.response_time,
-                &trial.service_time,
-                &trial.first_byte,
-                &trial.dispatch_lag,
-            ];
+            let summaries =
+                [&trial.response_time, &trial.service_time, &trial.first_byte, &trial.dispatch_lag];
             for summary in summaries {
                 if !summary.tag.is_empty() && self.kept(summary).is_none() {
                     return Err(damaged(self.mismatch(summary)));
@@ -162,11 +155,9 @@ impl Run {
         Ok(())
     }
 
-    /// What is there instead of the histogram of a summary.
+    /// Describes the difference between a summary and the histogram in the log.
     fn mismatch(&self, summary: &QuantileSummary) -> String {
-        let QuantileSummary {
-            tag, count, max, ..
-        } = summary;
+        let QuantileSummary { tag, count, max, .. } = summary;
         let wanted = format!("the histogram `{tag}` must have {count} values up to {max} ns");
         match self.histograms.get(tag).and_then(|all| all.last()) {
             None => format!("{wanted}, but {HISTOGRAMS_FILE} does not have it"),
@@ -177,12 +168,12 @@ impl Run {
         }
     }
 
-    /// All trials that figures rest on, in order of time: those of other phases are left out.
+    /// Returns all trials that figures rest on, in order of time; those of other phases are left out.
     pub fn trials(&self) -> impl Iterator<Item = &TrialRecord> {
         self.trials_in(Phase::counts)
     }
 
-    /// All trials of some phases, in order of time.
+    /// Returns all trials of some phases, in order of time.
     pub fn trials_in(&self, wanted: fn(Phase) -> bool) -> impl Iterator<Item = &TrialRecord> {
         self.records.iter().filter_map(move |record| match record {
             Record::Trial(trial) if wanted(trial.phase) => Some(&**trial),
@@ -190,15 +181,14 @@ impl Run {
         })
     }
 
-    /// The trials of a load by (block, session), ascending. Within a block they stand in the order
-    /// of the study's arms. A block that a kill cut short lacks arms; should its number have been
-    /// used again by the session that resumed, the two are kept apart because blocks never span
-    /// sessions.
+    /// Groups the trials of a load by (block, session), ascending. Within a block they are in the order of the study's
+    /// arms. A block that a kill cut short lacks arms. If the resumed session used its number again, the two are kept
+    /// apart, because blocks never span sessions.
     pub fn blocks(&self, load: &str) -> BTreeMap<(u32, u32), Vec<&TrialRecord>> {
         self.blocks_in(load, Phase::counts)
     }
 
-    /// The same of some phases.
+    /// Groups the trials of a load in some phases by (block, session), ascending.
     pub fn blocks_in(
         &self,
         load: &str,
@@ -216,24 +206,26 @@ impl Run {
         blocks
     }
 
-    /// The trials of one arm under one load, in block order.
+    /// Returns the trials of one arm under one load, in block order.
     pub fn trials_of(&self, load: &str, arm: &str) -> Vec<&TrialRecord> {
-        let of_arm = |trial: &&TrialRecord| trial.load == load && trial.arm == arm;
-        let mut trials: Vec<_> = self.trials().filter(of_arm).collect();
+        let mut trials: Vec<_> =
+            self.trials().filter(|trial| trial.load == load && trial.arm == arm).collect();
         trials.sort_by_key(|trial| (trial.block, trial.session));
         trials
     }
 
-    /// The looks at a load, in order.
+    /// Returns the looks at a load, in order.
     pub fn looks(&self, load: &str) -> Vec<&LookRecord> {
-        let looks = self.records.iter().filter_map(|record| match record {
-            Record::Look(look) if look.load == load => Some(&**look),
-            _ => None,
-        });
-        looks.collect()
+        self.records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Look(look) if look.load == load => Some(&**look),
+                _ => None,
+            })
+            .collect()
     }
 
-    /// The latest choice of the slice for a load.
+    /// Returns the latest choice of the slice for a load.
     pub fn pilot(&self, load: &str) -> Option<&PilotRecord> {
         self.records.iter().rev().find_map(|record| match record {
             Record::Pilot(pilot) if pilot.load == load => Some(pilot),
@@ -241,12 +233,12 @@ impl Run {
         })
     }
 
-    /// The continuous trials of a load that have ended and that figures rest on, in order of time.
+    /// Returns the continuous trials of a load that have ended and that figures rest on, in order of time.
     pub fn parts(&self, load: &str) -> impl Iterator<Item = &PartRecord> {
         self.parts_in(load, Phase::counts)
     }
 
-    /// The same of some phases.
+    /// Returns the continuous trials of a load in some phases that have ended, in order of time.
     pub fn parts_in(
         &self,
         load: &str,
@@ -258,8 +250,8 @@ impl Run {
         })
     }
 
-    /// How the run ended; `None` when it is still going on or its process was killed. The end of an
-    /// earlier session does not count once another one began.
+    /// Returns the outcome of the run; `None` if it is still going on or its process was killed. The end of an earlier
+    /// session does not count once another one began.
     pub fn outcome(&self) -> Option<Outcome> {
         self.records
             .iter()
@@ -273,13 +265,11 @@ impl Run {
 
     fn place_of(&self, arm: &str) -> usize {
         let arms = &self.header.study.arms;
-        arms.iter()
-            .position(|known| known.name == arm)
-            .unwrap_or(arms.len())
+        arms.iter().position(|known| known.name == arm).unwrap_or(arms.len())
     }
 }
 
-/// `bytes` up to and with the last newline: a line without one was never completely written.
+/// Returns `bytes` up to and including the last newline: a line without one was never completely written.
 pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|&byte| byte == b'\n');
     &bytes[..end.map_or(0, |end| end + 1)]
@@ -290,7 +280,7 @@ pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
 /// # Errors
 /// As for [`Run::read`].
 pub fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
-    /// The one field that every format has, so that an unknown one is named rather than misread.
+    /// The one field that every format has, so that an unknown format is reported rather than misread.
     #[derive(Deserialize)]
     struct Format {
         format: String,
@@ -304,14 +294,15 @@ pub fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
         Err(error) => return Err(RecordError::io("read", &path)(error)),
     };
     let Format { format: found } = parse(&path, 0, &text)?;
-    match READABLE.contains(&&*found) {
-        true => parse(&path, 0, &text),
-        false => Err(RecordError::UnknownFormat { path, found }),
+    if READABLE.contains(&&*found) {
+        parse(&path, 0, &text)
+    } else {
+        Err(RecordError::UnknownFormat { path, found })
     }
 }
 
-/// Records of weir before errors had a number have it in their words alone, as the standard library
-/// writes it: `Connection refused (os error 111)`. This is the one place that reads it from there.
+/// Adds the error number to records that lack it. Early versions of weir recorded only the standard library's text:
+/// `Connection refused (os error 111)`. No other place reads the number from the text.
 fn with_errno(mut record: Record) -> Record {
     let errors = match &mut record {
         Record::Trial(trial) => &mut trial.errors,
@@ -326,7 +317,7 @@ fn with_errno(mut record: Record) -> Record {
     record
 }
 
-/// Reads JSON that begins on line `index` (from 0) of `path`.
+/// Parses JSON that begins on line `index` (from 0) of `path`.
 fn parse<T: DeserializeOwned>(path: &Path, index: usize, text: &[u8]) -> Result<T, RecordError> {
     serde_json::from_slice(text).map_err(|error| {
         let message = error.to_string();

@@ -1,8 +1,8 @@
 //! Samples in a run folder: `samples/TABLE.csv`, a row for each moment and key, and `samples/missing.csv`.
 //!
-//! CSV as RFC 4180 has it, with a header line, so that any program reads it. The first three columns are the lab's:
-//! `t_s` (seconds since the run began, by the clock of this host), `host` and `arm`. An empty cell is a value that could
-//! not be read. Lines end with a newline and are appended whole, as those of records are.
+//! The files are CSV as in RFC 4180, with a header line, so that any program can read them. The first three columns are
+//! the lab's: `t_s` (seconds since the run began, by the clock of this host), `host` and `arm`. An empty cell is a
+//! value that could not be read. As with records, lines end with a newline and are appended whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -17,35 +17,35 @@ use crate::writer::AppendLog;
 /// Name of the folder of samples in a run folder.
 pub const SAMPLES_FOLDER: &str = "samples";
 
-/// Name of the file in it that says what could not be read.
+/// Name, without extension, of the file that lists counters that could not be read.
 const MISSING: &str = "missing";
 
-/// The columns of that.
+/// Header line of that file.
 const MISSING_COLUMNS: &str = "host,table,column,role,why\n";
 
-/// A sample as it is read back.
+/// A sample that was read back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// The host that was read.
+    /// Name of the sampled host.
     pub host: String,
     /// The row; its time is nanoseconds since the run began.
     pub row: SampleRow,
 }
 
-/// Everything that was sampled in a run; nothing of a run without samples.
+/// All samples of a run; empty if the run has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Samples {
-    /// In the order of their tables, each table in the order of its file.
+    /// Rows in the order of their tables, each table in the order of its file.
     pub rows: Vec<Sample>,
-    /// What could not be read, with its host.
+    /// Counters that could not be read, with their host.
     pub missing: Vec<(String, MissingCounter)>,
-    /// Levels of a proxy that nobody has started, by ids of the catalog; a run has them in its records.
+    /// Settings of a proxy that weir did not start, by ids of the catalog. A run has them in its records instead.
     pub settings: BTreeMap<String, String>,
-    /// CPUs that its processes may use; none where that is not known.
+    /// CPUs that this proxy's processes may use; empty if unknown.
     pub cpus: Vec<u64>,
 }
 
-/// What is appended to.
+/// Files that samples are appended to.
 #[derive(Default)]
 pub(crate) struct SampleLogs {
     logs: BTreeMap<String, AppendLog>,
@@ -65,18 +65,13 @@ impl SampleLogs {
             let text = lines.entry(&row.table).or_default();
             let at = row.at_ns / 1000;
             text.push_str(&format!("{}.{:06}", at / 1_000_000, at % 1_000_000));
-            for word in [host, &row.arm]
-                .into_iter()
-                .chain(row.keys.iter().map(|key| &**key))
-            {
+            for word in [host, &row.arm].into_iter().chain(row.keys.iter().map(|key| &**key)) {
                 text.push(',');
                 push_quoted(text, word);
             }
             for value in &row.values {
                 text.push(',');
-                value
-                    .iter()
-                    .for_each(|value| text.push_str(&value.to_string()));
+                value.iter().for_each(|value| text.push_str(&value.to_string()));
             }
             text.push('\n');
         }
@@ -85,13 +80,12 @@ impl SampleLogs {
                 let unknown = format!("samples of a table `{name}`, which there is not");
                 return Err(RecordError::Unreadable(unknown));
             };
-            self.log(dir, name, &header(table))?
-                .append(text.as_bytes())?;
+            self.log(dir, name, &header(table))?.append(text.as_bytes())?;
         }
         Ok(())
     }
 
-    /// Appends what could not be read, each once.
+    /// Appends counters that could not be read, each only once.
     pub(crate) fn miss(
         &mut self,
         dir: &Path,
@@ -103,21 +97,19 @@ impl SampleLogs {
                 continue;
             }
             let mut text = String::new();
-            for (place, word) in [host, &one.table, &one.column, &one.role, &one.why]
-                .iter()
-                .enumerate()
+            for (place, word) in
+                [host, &one.table, &one.column, &one.role, &one.why].iter().enumerate()
             {
                 text.push_str(if place > 0 { "," } else { "" });
                 push_quoted(&mut text, word);
             }
             text.push('\n');
-            self.log(dir, MISSING, MISSING_COLUMNS)?
-                .append(text.as_bytes())?;
+            self.log(dir, MISSING, MISSING_COLUMNS)?.append(text.as_bytes())?;
         }
         Ok(())
     }
 
-    /// The file of a table, which an earlier session may have made.
+    /// Opens the file of a table, which an earlier session may have created.
     fn log(&mut self, dir: &Path, name: &str, header: &str) -> Result<&mut AppendLog, RecordError> {
         if !self.logs.contains_key(name) {
             let folder = dir.join(SAMPLES_FOLDER);
@@ -142,15 +134,14 @@ impl SampleLogs {
             }
             self.logs.insert(name.to_owned(), log);
         }
-        let missing = || RecordError::Outside(name.to_owned());
-        self.logs.get_mut(name).ok_or_else(missing)
+        self.logs.get_mut(name).ok_or_else(|| RecordError::Outside(name.to_owned()))
     }
 }
 
-/// The samples of the run in `dir`.
+/// Reads the samples of the run in `dir`.
 ///
 /// # Errors
-/// A file cannot be read, or a line that is not the last is no row of its table.
+/// A file cannot be read, or a line other than the last is not a row of its table.
 pub(crate) fn read_samples(dir: &Path) -> Result<Samples, RecordError> {
     let mut samples = Samples::default();
     for table in &Counters::builtin().tables {
@@ -161,19 +152,15 @@ pub(crate) fn read_samples(dir: &Path) -> Result<Samples, RecordError> {
     }
     each_line(dir, MISSING, |_, cells| {
         let [host, table, column, role, why] = <[String; 5]>::try_from(cells.to_vec()).ok()?;
-        let missing = MissingCounter {
-            table,
-            column,
-            role,
-            why,
-        };
+        let missing = MissingCounter { table, column, role, why };
         samples.missing.push((host, missing));
         Some(())
     })?;
     Ok(samples)
 }
 
-/// Hands the lines of a file on, each with the names of its columns, until one is refused.
+/// Passes the lines of a file to `take`, after the names of the columns, until it refuses one. A missing file has no
+/// lines.
 fn each_line(
     dir: &Path,
     name: &str,
@@ -195,7 +182,7 @@ fn each_line(
     Ok(())
 }
 
-/// By the names of the columns: an older weir had fewer.
+/// Parses a row by the names of its columns, because an older weir wrote fewer.
 fn parse(table: &Table, columns: &[String], cells: &[String]) -> Option<Sample> {
     if columns.len() != cells.len() {
         return None;
@@ -207,21 +194,20 @@ fn parse(table: &Table, columns: &[String], cells: &[String]) -> Option<Sample> 
     let (seconds, fraction) = cell("t_s")?.split_once('.')?;
     let micros: u64 = fraction.parse().ok().filter(|_| fraction.len() == 6)?;
     let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
-    let value = |name| match cell(name) {
-        None | Some("") => Some(None),
-        Some(value) => value.parse().ok().map(Some),
-    };
     Some(Sample {
         host: cell("host")?.to_owned(),
         row: SampleRow {
             table: table.name.clone(),
             at_ns: at_ns.checked_add(micros * 1000)?,
             arm: cell("arm")?.to_owned(),
-            keys: table
-                .keys()
-                .map(|key| Some(cell(key)?.to_owned()))
+            keys: table.keys().map(|key| Some(cell(key)?.to_owned())).collect::<Option<_>>()?,
+            values: table
+                .values()
+                .map(|name| match cell(name) {
+                    None | Some("") => Some(None),
+                    Some(value) => value.parse().ok().map(Some),
+                })
                 .collect::<Option<_>>()?,
-            values: table.values().map(value).collect::<Option<_>>()?,
         },
     })
 }
@@ -233,14 +219,11 @@ fn header(table: &Table) -> String {
 }
 
 fn corrupt(path: &Path, line: usize, message: &str) -> RecordError {
-    RecordError::Corrupt {
-        path: path.to_owned(),
-        line,
-        message: message.to_owned(),
-    }
+    RecordError::Corrupt { path: path.to_owned(), line, message: message.to_owned() }
 }
 
-/// Names of processes and reasons are others' text: what would end a line is a blank here.
+/// Appends a word, in quotes if necessary. Process names and reasons are foreign text, so control characters such as
+/// line ends become blanks.
 fn push_quoted(text: &mut String, word: &str) {
     let word = as_cell(word);
     if !word.contains([',', '"']) && !word.contains(char::is_control) {
@@ -257,7 +240,7 @@ fn push_quoted(text: &mut String, word: &str) {
     text.push('"');
 }
 
-/// The cells of a line.
+/// Splits a line into its cells.
 fn cells(line: &str) -> Vec<String> {
     let (mut cells, mut is_quoted) = (vec![String::new()], false);
     let mut characters = line.chars().peekable();
@@ -273,8 +256,7 @@ fn cells(line: &str) -> Vec<String> {
             character => cell.push(character),
         }
     }
-    let cells = cells.iter().map(|cell| from_cell(cell).to_owned());
-    cells.collect()
+    cells.iter().map(|cell| from_cell(cell).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -302,25 +284,16 @@ mod tests {
         let rows = [
             row("proxy", 1_500_000_000, &["=a, \"b\""], &[Some(7)]),
             row("proxy", 2_000_001_000, &["x"], &[Some(u64::MAX)]),
-            row(
-                "listeners",
-                2_000_000_000,
-                &["proxy", "80"],
-                &[Some(1), Some(2), None, None],
-            ),
+            row("listeners", 2_000_000_000, &["proxy", "80"], &[Some(1), Some(2), None, None]),
         ];
-        SampleLogs::default()
-            .append(dir, "here", &rows[..1])
-            .unwrap();
+        SampleLogs::default().append(dir, "here", &rows[..1]).unwrap();
         let file = dir.join("samples/proxy.csv");
         let text = fs::read_to_string(&file).unwrap();
         let line = "1.500000,here,stock,\"'=a, \"\"b\"\"\",7\n";
         assert_eq!(text, format!("t_s,host,arm,counter,value\n{line}"));
         // Killed in the middle of a line; the next session goes on behind the last whole one.
         fs::write(&file, text + "1.6,he").unwrap();
-        SampleLogs::default()
-            .append(dir, "here", &rows[1..])
-            .unwrap();
+        SampleLogs::default().append(dir, "here", &rows[1..]).unwrap();
         let read = read_samples(dir).unwrap();
         let read: Vec<SampleRow> = read.rows.into_iter().map(|sample| sample.row).collect();
         assert_eq!(read, [rows[2].clone(), rows[0].clone(), rows[1].clone()]);
@@ -343,20 +316,12 @@ mod tests {
         let outside = [row("../../x", 0, &[], &[])];
         assert!(logs.append(dir, "here", &outside).is_err());
         fs::create_dir(dir.join("samples")).unwrap();
-        fs::write(
-            dir.join("samples/proxy.csv"),
-            "t_s,host,arm,counter\n0.000000,a,b,c\n",
-        )
-        .unwrap();
+        fs::write(dir.join("samples/proxy.csv"), "t_s,host,arm,counter\n0.000000,a,b,c\n").unwrap();
         let rows = [row("proxy", 0, &["x"], &[None])];
         let error = logs.append(dir, "here", &rows).unwrap_err().to_string();
         assert!(error.contains("other columns"), "{error}");
         let read = read_samples(dir).unwrap();
-        assert_eq!(
-            read.rows[0].row.values,
-            [None],
-            "what an older weir did not have is unknown"
-        );
+        assert_eq!(read.rows[0].row.values, [None], "what an older weir did not have is unknown");
     }
 
     #[test]
@@ -370,15 +335,10 @@ mod tests {
         };
         let mut logs = SampleLogs::default();
         for host in ["a", "a", "b"] {
-            logs.miss(dir.path(), host, &[why("no, \u{1b}none")])
-                .unwrap();
+            logs.miss(dir.path(), host, &[why("no, \u{1b}none")]).unwrap();
         }
         let text = fs::read_to_string(dir.path().join("samples/missing.csv")).unwrap();
-        let lines = [
-            "a,host,files,,\"no,  none\"\n",
-            "b,host,files,,\"no,  none\"\n",
-        ]
-        .concat();
+        let lines = ["a,host,files,,\"no,  none\"\n", "b,host,files,,\"no,  none\"\n"].concat();
         assert_eq!(text, format!("{MISSING_COLUMNS}{lines}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Round trips through a real folder, and what a kill or a refusing kernel leaves.
+//! Tests of round trips through a real folder, and of the state after a kill or a kernel error.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
@@ -31,31 +31,24 @@ fn header() -> RunHeader {
 fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram<u64> {
     let mut histogram = empty_histogram();
     let mut values = values.into_iter();
-    values
-        .by_ref()
-        .for_each(|value| histogram.saturating_record(value));
+    values.by_ref().for_each(|value| histogram.saturating_record(value));
     histogram
 }
 
-/// A folder, and the writer of a new run in it.
 fn begun() -> (tempfile::TempDir, RunWriter) {
     let folder = tempfile::tempdir().unwrap();
     let writer = RunWriter::create(folder.path(), &header(), "").unwrap();
     (folder, writer)
 }
 
-/// Appends a histogram of one value.
+/// Appends a histogram with one value.
 fn append(writer: &mut RunWriter, tag: &str, value: u64) -> Result<(), RecordError> {
     writer.append_histogram(tag, Duration::ZERO, Duration::ZERO, &histogram([value]))
 }
 
 fn trial(arm: &str, block: u32) -> TrialRecord {
     TrialRecord {
-        slices: vec![SliceRecord {
-            index: 3,
-            start_ns: u64::MAX,
-            ..SliceRecord::default()
-        }],
+        slices: vec![SliceRecord { index: 3, start_ns: u64::MAX, ..SliceRecord::default() }],
         errors: vec![ErrorCount {
             kind: ErrorKind::Connect,
             words: "Connection refused (os error 111)".to_owned(),
@@ -88,10 +81,7 @@ fn what_was_written_reads_back_equal() {
     let dir = folder.path().join("runs/new");
     let mut writer = RunWriter::create(&dir, &header(), "name: s\n").unwrap();
     let (at, error, outcome) = ("now".to_owned(), String::new(), Outcome::Complete);
-    let session = SessionRecord {
-        session: 0,
-        at: at.clone(),
-    };
+    let session = SessionRecord { session: 0, at: at.clone() };
     let end = EndRecord { at, outcome, error };
     let trials = [("keepalive", 1), ("baseline", 1), ("baseline", 0)];
     let mut records = vec![Record::Session(session)];
@@ -115,9 +105,7 @@ fn what_was_written_reads_back_equal() {
     // Blocks ascend, arms stand as in the study.
     let blocks = run.blocks("closed").into_iter();
     let arms = |trials: Vec<&TrialRecord>| trials.iter().map(|t| t.arm.clone()).collect::<Vec<_>>();
-    let seen: Vec<_> = blocks
-        .map(|(key, trials)| (key, arms(trials).join(" ")))
-        .collect();
+    let seen: Vec<_> = blocks.map(|(key, trials)| (key, arms(trials).join(" "))).collect();
     let of_baseline = run.trials_of("closed", "baseline");
     let blocks: Vec<_> = of_baseline.iter().map(|trial| trial.block).collect();
     assert_eq!(blocks, [0, 1]);
@@ -145,16 +133,13 @@ fn errors_of_before_they_had_a_number_get_it_from_their_words() {
     assert_eq!(read("(os error many)"), None);
 }
 
-/// A trial of which the response times are kept under its tag.
+/// A trial whose response times are kept under its tag.
 fn timed(arm: &str, block: u32, histogram: &Histogram<u64>) -> TrialRecord {
     let tag = tag("closed", arm, block, HistogramKind::ResponseTime);
-    TrialRecord {
-        response_time: summarize(&tag, histogram, 0),
-        ..trial(arm, block)
-    }
+    TrialRecord { response_time: summarize(&tag, histogram, 0), ..trial(arm, block) }
 }
 
-/// Appends a trial behind its histogram.
+/// Appends a histogram, then its trial.
 fn append_timed(writer: &mut RunWriter, trial: &TrialRecord, histogram: &Histogram<u64>) {
     let tag = &trial.response_time.tag;
     let kept = writer.append_histogram(tag, Duration::ZERO, Duration::ZERO, histogram);
@@ -240,21 +225,14 @@ fn refusals_name_the_path_and_the_reason() {
     symlink(&open, folder.path().join("link")).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     let is_root = lchown(folder.path().join("link"), Some(12_345), None).is_ok();
-    for (dir, mode) in [
-        ("open", 0o777),
-        ("open/run", 0o777),
-        ("link", 0o700),
-        ("link/run", 0o700),
-    ] {
+    for (dir, mode) in [("open", 0o777), ("open/run", 0o777), ("link", 0o700), ("link/run", 0o700)]
+    {
         fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
         if mode == 0o700 && !is_root {
             continue;
         }
         let error = refused(&folder.path().join(dir));
-        assert!(
-            matches!(error, RecordError::OpenToOthers(_)),
-            "{dir}: {error}"
-        );
+        assert!(matches!(error, RecordError::OpenToOthers(_)), "{dir}: {error}");
         assert_eq!(fs::read_dir(&open).unwrap().count(), 0, "{dir}");
     }
 }
@@ -316,8 +294,8 @@ fn a_format_of_the_future_is_named() {
     assert!(error.to_string().contains("run.json:1: "), "{error}");
 }
 
-/// Written by the weir of before there were cells, phases and one description of a load; of each kind of record
-/// the first for each load and arm.
+/// The fixture was written by weir before there were cells, phases and a single description of a load; it has the first
+/// record of each kind for each load and arm.
 #[test]
 fn a_run_of_an_earlier_weir_reads_as_it_did() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/before-cells");
@@ -386,17 +364,13 @@ fn a_summary_has_the_histograms_quantiles() {
     assert_eq!(summarize("", &histogram([]), 0), QuantileSummary::default());
 }
 
-/// Every file and folder below a folder, which is itself among them.
+/// Lists the folder and every file and folder below it.
 fn all_below(dir: &Path) -> Vec<PathBuf> {
     let mut all = vec![dir.to_owned()];
     let mut at = 0;
     while let Some(path) = all.get(at).cloned() {
         if fs::symlink_metadata(&path).unwrap().is_dir() {
-            all.extend(
-                fs::read_dir(path)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path()),
-            );
+            all.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
         }
         at += 1;
     }
@@ -432,17 +406,12 @@ fn a_run_that_others_could_have_written_is_read_and_never_resumed() {
     for (path, mode, expected) in [
         (dir.clone(), 0o777, Some("can be written by others")),
         (dir.clone(), 0o755, None),
-        (
-            dir.join(HEADER_FILE),
-            0o666,
-            Some("can be written by others"),
-        ),
+        (dir.join(HEADER_FILE), 0o666, Some("can be written by others")),
         (dir.join(HEADER_FILE), 0o644, None),
     ] {
         set(&path, mode);
         assert!(Run::read(&dir).is_ok());
-        let refused = RunWriter::resume(&dir).map(drop).err();
-        let refused = refused.map(|error| error.to_string());
+        let refused = RunWriter::resume(&dir).map(drop).err().map(|error| error.to_string());
         let is_expected = match expected {
             None => refused.is_none(),
             Some(why) => refused.as_ref().is_some_and(|it| it.contains(why)),
@@ -472,10 +441,7 @@ fn nothing_is_written_through_a_link_in_a_run_folder() {
     writer.write_file("kept", b"x").unwrap();
     symlink(folder.path(), dir.join("arms")).unwrap();
     let refused = writer.write_file("arms/victim", b"x");
-    assert!(
-        matches!(refused, Err(RecordError::Outside(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(RecordError::Outside(_))), "{refused:?}");
     drop(writer);
     fs::remove_file(dir.join(RECORDS_FILE)).unwrap();
     symlink(&victim, dir.join(RECORDS_FILE)).unwrap();

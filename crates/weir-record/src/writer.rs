@@ -1,4 +1,4 @@
-//! The writing half: every append reaches the kernel before it returns.
+//! Writer of run folders. Every append reaches the kernel before it returns.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -14,7 +14,7 @@ use crate::histogram_log::{Encoder, PREAMBLE};
 use crate::samples::{SAMPLES_FOLDER, SampleLogs};
 use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, Run, STUDY_FILE};
 
-/// Writes one run folder. While it lives, no other process can write to the same run.
+/// Writer of one run folder. While it exists, no other process can write to the same run.
 pub struct RunWriter {
     dir: PathBuf,
     records: AppendLog,
@@ -22,9 +22,9 @@ pub struct RunWriter {
     samples: SampleLogs,
     encoder: Encoder,
     line: Vec<u8>,
-    /// Whether the folder itself was made, and was not there before.
+    /// True if the folder was created, and not there before.
     made_folder: bool,
-    /// What was made in it: files and folders by their names.
+    /// Files and folders that were created in it, by name.
     made: BTreeSet<PathBuf>,
 }
 
@@ -69,13 +69,12 @@ impl RunWriter {
         Ok(writer)
     }
 
-    /// Goes on with the run in `dir` after its process ended for whatever reason, and returns what
-    /// was recorded so far. Half-written last lines are cut off.
+    /// Resumes the run in `dir` after its process ended for whatever reason, and returns the records so far.
+    /// Half-written last lines are cut off.
     ///
     /// # Errors
-    /// There is no run, its format is unknown, a line other than the last is damaged, another
-    /// process is writing to it, others could have written it (it names programs to be run), or the
-    /// kernel refuses.
+    /// There is no run, its format is unknown, a line other than the last is damaged, another process is writing to it,
+    /// others could have written it (it names programs to be run), or the kernel refuses.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Run), RecordError> {
         // Read before anything is created, so that a folder that holds no run stays as it is.
         Run::read(dir)?;
@@ -118,15 +117,15 @@ impl RunWriter {
         })
     }
 
-    /// Has the records go to the kernel's own full disk from now on (full(4)).
+    /// Redirects the records to the kernel's own full disk from now on (full(4)).
     #[cfg(test)]
     pub(crate) fn fill_the_disk(&mut self) {
         let full = File::options().append(true).open("/dev/full");
         self.records.file = full.expect("every Linux has it");
     }
 
-    /// Takes a run back that has come to nothing: removes what was written since [`RunWriter::create`], and
-    /// the folder if it was not there before. What somebody else has in it stays, and the folder then too.
+    /// Discards a run without results: removes everything that was written since [`RunWriter::create`], and the folder
+    /// if it was created. Files of others stay, and then the folder too.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -136,10 +135,8 @@ impl RunWriter {
             if !path.exists() {
                 continue;
             }
-            let removed = match path.is_dir() {
-                true => fs::remove_dir_all(&path),
-                false => fs::remove_file(&path),
-            };
+            let removed =
+                if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             removed.map_err(RecordError::io("remove", &path))?;
         }
         if !self.made_folder {
@@ -151,7 +148,7 @@ impl RunWriter {
         }
     }
 
-    /// The run folder.
+    /// Returns the path of the run folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -177,8 +174,8 @@ impl RunWriter {
         }
     }
 
-    /// Appends a histogram of nanoseconds under `tag` (see [`crate::tag`]), to be called before the
-    /// record that names the tag. `start` is relative to the begin of the load's trial.
+    /// Appends a histogram of nanoseconds under `tag` (see [`crate::tag`]). Must be called before the record that names
+    /// the tag. `start` is relative to the begin of the load's trial.
     ///
     /// # Errors
     /// The tag cannot be written in a log, or the kernel refuses.
@@ -193,7 +190,7 @@ impl RunWriter {
         self.histograms.append(line)
     }
 
-    /// Appends samples of a host, whose times are nanoseconds since the run began.
+    /// Appends samples of a host. Their times are nanoseconds since the run began.
     ///
     /// # Errors
     /// A table is unknown, its file has other columns, or the kernel refuses.
@@ -202,7 +199,7 @@ impl RunWriter {
         self.samples.append(&self.dir, host, rows)
     }
 
-    /// Appends what of a host's samples could not be read and why, each once in a session.
+    /// Appends counters of a host that could not be read and the reasons, each once per session.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -215,14 +212,15 @@ impl RunWriter {
         self.samples.miss(&self.dir, host, missing)
     }
 
-    /// Writes a whole file at `relative` inside the run folder, with the folders it needs. A reader
-    /// sees the old content or the new one, never a part.
+    /// Writes a whole file at `relative` inside the run folder, and creates the folders it needs. A reader gets the old
+    /// content or the new one, never a mixture.
     ///
     /// # Errors
     /// The path leads out of the folder, or the kernel refuses.
     pub fn write_file(&mut self, relative: &str, contents: &[u8]) -> Result<(), RecordError> {
-        let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
-        if relative.is_empty() || !Path::new(relative).components().all(inside) {
+        if relative.is_empty()
+            || !Path::new(relative).components().all(|part| matches!(part, Component::Normal(_)))
+        {
             return Err(RecordError::Outside(relative.to_owned()));
         }
         let first = Path::new(relative).iter().next();
@@ -250,7 +248,7 @@ fn unreadable(error: serde_json::Error) -> RecordError {
 pub(crate) struct AppendLog {
     path: PathBuf,
     file: File,
-    /// Bytes in whole lines.
+    /// Length of the whole lines, bytes.
     pub(crate) len: u64,
 }
 
@@ -262,14 +260,13 @@ impl AppendLog {
         Ok(AppendLog { path, file, len })
     }
 
-    /// Cuts off what stands after the last newline.
+    /// Cuts off everything after the last newline.
     pub(crate) fn cut_half_line(&mut self) -> Result<(), RecordError> {
         let bytes = weir_files::read(&self.path).map_err(RecordError::io("read", &self.path))?;
         self.len = crate::run::whole_lines(&bytes).len() as u64;
-        self.file.set_len(self.len).map_err(RecordError::io(
-            "cut the half-written last line of",
-            &self.path,
-        ))
+        self.file
+            .set_len(self.len)
+            .map_err(RecordError::io("cut the half-written last line of", &self.path))
     }
 
     pub(crate) fn append(&mut self, line: &[u8]) -> Result<(), RecordError> {
@@ -284,8 +281,6 @@ impl AppendLog {
     }
 
     fn sync(&self) -> Result<(), RecordError> {
-        self.file
-            .sync_data()
-            .map_err(RecordError::io("flush", &self.path))
+        self.file.sync_data().map_err(RecordError::io("flush", &self.path))
     }
 }

@@ -1,5 +1,5 @@
-//! Results as CSV (RFC 4180): one header line, one row for each thing that was measured. As in samples, a name ends in its unit
-//! unless it counts things, and an empty cell is a value that there is not.
+//! Results as CSV (RFC 4180): one header line, then one row per measured item. As in samples, a column name ends in its
+//! unit unless it counts things, and an empty cell means no value.
 
 use weir_analysis::findings::{
     ArmFindings, Capacity, CapacityFindings, Comparison, Findings, LoadFindings, NEVER_NS, Verdict,
@@ -17,14 +17,13 @@ const LOAD: &str = "started_at,outcome,validity,flow,url,connections,sustain_s,r
 rate_completed_per_s,received_bytes_per_s,offered,completed,dropped,queued,unanswered,errors,response_time_mean_ns,\
 response_time_p50_ns,response_time_p90_ns,response_time_p99_ns,response_time_p999_ns,response_time_max_ns,\
 service_time_p50_ns,service_time_p99_ns,dispatch_lag_p50_ns,dispatch_lag_p99_ns";
-/// Columns of [`findings`].
+/// Columns of [`findings`] for comparisons.
 const ARMS: &str = "load,load_intended_per_s,load_validity,blocks_used,arm,metric,value,against,ratio,ratio_low,ratio_high,\
 confidence,p,p_corrected,minimum_detectable,verdict";
-/// Columns of [`findings`] of a search for capacities.
+/// Columns of [`findings`] for a search for capacities.
 const CAPACITIES: &str = "load,arm,validity,claimed,capacity_low_per_s,capacity_high_per_s,confidence,objective,\
 verified_per_s,held_s,saturated_per_s,connections";
 
-/// A row that is being filled.
 #[derive(Default)]
 struct Row(Vec<String>);
 
@@ -34,8 +33,8 @@ impl Row {
         self
     }
 
-    /// A figure with twelve significant digits: what lies beyond them is the computer's rounding. What is none (unknown,
-    /// infinite) leaves the cell empty.
+    /// Appends a figure with twelve significant digits; more would only show rounding errors. A figure that is unknown
+    /// or infinite leaves the cell empty.
     fn number(self, figure: impl Into<Option<f64>>) -> Row {
         let figure = figure.into().filter(|figure| figure.is_finite());
         let rounded = figure.and_then(|figure| format!("{figure:.11e}").parse::<f64>().ok());
@@ -44,35 +43,40 @@ impl Row {
         Row(cells)
     }
 
-    /// Quantiles of a distribution, by its whole histogram or those that the document states; empty without values.
+    /// Appends quantiles of a distribution, from those that the document states. Cells are empty if there are no
+    /// values.
     fn quantiles(self, of: &TimeReport, wanted: &[f64]) -> Row {
         wanted.iter().fold(self, |row, wanted| {
-            let known = of.quantiles.iter().filter(|_| of.count > 0);
-            let found = known.clone().find(|(quantile, _)| quantile == wanted);
+            let found = of
+                .quantiles
+                .iter()
+                .filter(|_| of.count > 0)
+                .clone()
+                .find(|(quantile, _)| quantile == wanted);
             row.text(found.map_or_else(String::new, |(_, ns)| ns.to_string()))
         })
     }
 }
 
-/// A table as text; cells with a comma, a quote or a line end are quoted.
+/// Formats a table. Cells with a comma, a quote or a line end are quoted.
 fn table(columns: &str, rows: impl IntoIterator<Item = Row>) -> String {
     let mut text = format!("{columns}\n");
     for Row(cells) in rows {
         debug_assert_eq!(cells.len(), columns.split(',').count());
-        let cells = cells
-            .into_iter()
-            .map(|cell| masked(&cell).into_owned())
-            .map(|cell| match cell.contains([',', '"', '\n', '\r']) {
-                true => format!("\"{}\"", cell.replace('"', "\"\"")),
-                false => cell,
-            });
+        let cells = cells.into_iter().map(|cell| masked(&cell).into_owned()).map(|cell| {
+            if cell.contains([',', '"', '\n', '\r']) {
+                format!("\"{}\"", cell.replace('"', "\"\""))
+            } else {
+                cell
+            }
+        });
         text += &cells.collect::<Vec<_>>().join(",");
         text.push('\n');
     }
     text
 }
 
-/// What a row of [`load`] is of: the whole load, or one of its flows.
+/// Subject of a row of [`load`]: the whole load, or one of its flows.
 struct Part<'a> {
     name: &'a str,
     target: &'a Target,
@@ -83,7 +87,7 @@ struct Part<'a> {
     times: [&'a TimeReport; 3],
 }
 
-/// A load: a row of all flows together (`flow` is empty), then one for each if there are several.
+/// Formats a load: one row for all flows together (`flow` is empty), then one per flow if there are several.
 pub fn load(report: &LoadReport) -> String {
     let errors = |all: &[weir_model::load::ErrorCount]| all.iter().map(|error| error.count).sum();
     let whole = Part {
@@ -93,11 +97,7 @@ pub fn load(report: &LoadReport) -> String {
         rates: &report.rates,
         counts: &report.counts,
         failed: [report.censored.in_flight, errors(&report.errors)],
-        times: [
-            &report.response_time,
-            &report.service_time,
-            &report.dispatch_lag,
-        ],
+        times: [&report.response_time, &report.service_time, &report.dispatch_lag],
     };
     let flows = report.flows.iter().map(|flow: &FlowReport| Part {
         name: &flow.name,
@@ -139,34 +139,29 @@ fn load_row(report: &LoadReport, part: &Part<'_>) -> Row {
         .quantiles(lag, &[0.5, 0.99])
 }
 
-/// A run: a row for each load, arm, metric and what the arm is compared with; of a search for capacities, for each arm.
+/// Formats a run: one row for each load, arm, metric and arm that it is compared with. For a search for capacities, one
+/// row per arm.
 pub fn findings(findings: &Findings) -> String {
     if let Some(found) = &findings.capacity {
-        let row = |arm| capacity_row(found, arm);
-        return table(CAPACITIES, found.arms.iter().map(row));
+        return table(CAPACITIES, found.arms.iter().map(|arm| capacity_row(found, arm)));
     }
     let rows = findings.loads.iter().flat_map(|load| {
-        let arms = load.arms.iter();
-        arms.flat_map(move |arm| {
-            let metrics = load.metrics.iter();
-            metrics.flat_map(move |metric| rows(load, arm, *metric))
+        load.arms.iter().flat_map(move |arm| {
+            load.metrics.iter().flat_map(move |metric| rows(load, arm, *metric))
         })
     });
     table(ARMS, rows)
 }
 
-/// An arm's figure, with all that it is compared with; by itself where that is nothing.
+/// Returns one row for each comparison of an arm's figure, or a single row if there is no comparison.
 fn rows(load: &LoadFindings, arm: &ArmFindings, metric: Metric) -> Vec<Row> {
-    let all = match load.pairs.is_empty() {
-        true => &load.comparisons,
-        false => &load.pairs,
-    };
-    let own = |found: &&Comparison| found.arm == arm.arm && found.metric == metric;
-    let compared: Vec<Option<&Comparison>> = all.iter().filter(own).map(Some).collect();
-    let compared = match compared.is_empty() {
-        true => vec![None],
-        false => compared,
-    };
+    let all = if load.pairs.is_empty() { &load.comparisons } else { &load.pairs };
+    let compared: Vec<Option<&Comparison>> = all
+        .iter()
+        .filter(|found| found.arm == arm.arm && found.metric == metric)
+        .map(Some)
+        .collect();
+    let compared = if compared.is_empty() { vec![None] } else { compared };
     let row = |found: Option<&Comparison>| {
         // Of what was not compared nothing is sure or likely, and of what was not measured nothing is zero.
         let compared = found.filter(|found| found.verdict != Verdict::Invalid);
@@ -194,7 +189,7 @@ fn rows(load: &LoadFindings, arm: &ArmFindings, metric: Metric) -> Vec<Row> {
     compared.into_iter().map(row).collect()
 }
 
-/// A metric's name with its unit, and an arm's figure.
+/// Returns a metric's name with its unit, and the arm's figure.
 fn figure(arm: &ArmFindings, metric: Metric) -> (&'static str, Option<f64>) {
     let time = |ns: u64| (ns != NEVER_NS).then_some(ns as f64);
     match metric {
@@ -242,9 +237,9 @@ mod tests {
                 .response_time
                 .quantiles
                 .iter()
-                .find(|(q, _)| *q == 0.99);
-            let p99 = p99.filter(|_| report.response_time.count > 0);
-            let p99 = p99.map_or_else(String::new, |(_, ns)| ns.to_string());
+                .find(|(q, _)| *q == 0.99)
+                .filter(|_| report.response_time.count > 0)
+                .map_or_else(String::new, |(_, ns)| ns.to_string());
             assert_eq!(cell("response_time_p99_ns"), p99);
             assert_eq!(lines.count(), report.flows.len());
         }
@@ -268,13 +263,7 @@ mod tests {
 
     #[test]
     fn what_would_break_a_row_is_quoted() {
-        let row = Row::default()
-            .text("a,\"b\"\nc")
-            .number(f64::NAN)
-            .number(0.5);
-        assert_eq!(
-            table("x,y_ns,z", [row]),
-            "x,y_ns,z\n\"a,\"\"b\"\"\nc\",,0.5\n"
-        );
+        let row = Row::default().text("a,\"b\"\nc").number(f64::NAN).number(0.5);
+        assert_eq!(table("x,y_ns,z", [row]), "x,y_ns,z\n\"a,\"\"b\"\"\nc\",,0.5\n");
     }
 }

@@ -1,9 +1,8 @@
-//! Text that others wrote, before a person sees it: what would command a terminal is made visible, and
-//! secrets are masked.
+//! Foreign text, made safe to show to a person: terminal control characters are made visible, and secrets are masked.
 //!
-//! [`masked`] knows no language. It knows what secrets are called and how configurations of proxies,
-//! YAML, JSON, HTTP and URLs write a name and its value, and would rather mask too much: what it gives is
-//! for people to read, and never what a proxy or `patch` is given.
+//! [`masked`] parses no language. It knows names of secrets, and the ways in which configurations of proxies, YAML,
+//! JSON, HTTP and URLs write a name and its value. It masks too much rather than too little: its output is for people
+//! to read, and must never be passed to a proxy or to `patch`.
 
 mod fields;
 mod line;
@@ -19,8 +18,8 @@ pub(crate) use fields::without_field_values;
 pub(crate) use weir_model::foreign::commands;
 pub use weir_model::foreign::visible;
 
-/// Text in which `(masked)` stands for secrets: passwords and their hashes, tokens, credentials of HTTP
-/// and in URLs, cookies, private keys. References to a secret (a variable, a file) stay.
+/// Replaces secrets in a text by `(masked)`: passwords and their hashes, tokens, credentials of HTTP and in URLs,
+/// cookies, private keys. References to a secret (a variable, a file) stay.
 pub fn masked(text: &str) -> Cow<'_, str> {
     if !secret::may_be_in(text) {
         return Cow::Borrowed(text);
@@ -38,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// Each has `S3CRET` where the secret is, which must go, and `stays` where others must not.
+    /// Texts with `S3CRET` in place of the secret, which must be masked, and `stays` in other text that must not be.
     const SECRETS: &str = r#"
     user bob password $5$saltsalt$S3CRETS3CRETS3CRET groups stays
     user bob insecure-password S3CRET
@@ -102,11 +101,7 @@ mod tests {
 
     #[test]
     fn secrets_are_masked_in_every_way_of_writing_them() {
-        for line in SECRETS
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-        {
+        for line in SECRETS.lines().map(str::trim).filter(|line| !line.is_empty()) {
             // Alone, as a line of a diff, and twice: what is masked once stays so.
             for line in [line.to_owned(), format!("+    {line}")] {
                 let found = masked(&line);
@@ -247,23 +242,16 @@ filter:
   "url": "https://u:S3CRET@stays/"
 }"#;
         let found = masked(text);
-        assert!(
-            !found.contains("CRET") && !found.contains("12345"),
-            "{found}"
-        );
+        assert!(!found.contains("CRET") && !found.contains("12345"), "{found}");
         assert_eq!(found.matches("stays").count(), 2, "{found}");
         let read: Result<serde_json::Value, _> = serde_json::from_str(&found);
         assert!(read.is_ok(), "{found}");
     }
 
-    /// Any JSON, with keys and strings that may be anything.
+    /// Generates any JSON, with arbitrary keys and strings.
     fn json() -> impl Strategy<Value = Value> {
-        let text = || {
-            prop_oneof![
-                "[ -~]{0,10}",
-                "(Bearer|Basic|token|cookie|https://a:b@c/)[ -~]{0,8}"
-            ]
-        };
+        let text =
+            || prop_oneof!["[ -~]{0,10}", "(Bearer|Basic|token|cookie|https://a:b@c/)[ -~]{0,8}"];
         let key = prop_oneof![
             text(),
             Just("password".to_owned()),

@@ -1,5 +1,4 @@
-//! Records and findings to something a person reads: terminal, Markdown and one self-contained
-//! HTML page.
+//! Conversion of records and findings to reports for people: terminal, Markdown and one self-contained HTML page.
 //!
 //! ```text
 //! RunHeader, study text, records, Findings ──► view ──► tree ──► render: terminal | markdown | html
@@ -8,10 +7,10 @@
 //!                                                 formatted here, once
 //! ```
 //!
-//! The tree is filled once; what draws it holds no arithmetic and no number formats of its own, so the
-//! outputs cannot disagree, and knows nothing of studies and metrics. Nothing here reads a file, a clock or a process:
-//! the same input gives the same bytes, years later too. Names come from a user's file and are escaped where they are
-//! drawn, and nowhere else; so are secrets masked there, and control characters replaced ([`foreign`]).
+//! The tree is filled once. The renderers contain no arithmetic and no number formats of their own, so the outputs
+//! cannot disagree, and they know nothing of studies and metrics. Nothing here reads a file, a clock or a process: the
+//! same input gives the same bytes, even years later. Names come from a user's file. Escaping them, masking secrets and
+//! replacing control characters ([`foreign`]) happens in the renderers only.
 
 pub mod csv;
 pub mod foreign;
@@ -25,8 +24,8 @@ pub mod words;
 
 pub use input::{Pointers, ReportInput};
 
-/// Lines of a summary at most. A terminal of 40 lines then has room for the command and for what an interrupted run says
-/// besides.
+/// Maximum number of lines of a summary. A terminal of 40 lines then has room for the command and for the message of an
+/// interrupted run.
 pub const SUMMARY_LINES: usize = 37;
 
 /// Formats a report for a terminal of `width` columns, with colours if `color` says so. Ends with a line feed.
@@ -35,7 +34,7 @@ pub fn terminal(input: &ReportInput<'_>, color: bool, width: usize) -> String {
 }
 
 /// Formats the summary of a report for a terminal of `width` columns, with colours if `color` says so: the answer, one
-/// table of what the study asks, whether to believe it, what limits the arms, and `pointers`. Takes at most
+/// table of the metrics that the study compares, the validity, the limiters of the arms, and `pointers`. Takes at most
 /// [`SUMMARY_LINES`] lines from 80 columns on. Ends with a line feed.
 pub fn summary(input: &ReportInput<'_>, pointers: &Pointers, color: bool, width: usize) -> String {
     let mut document = view::document(input);

@@ -1,18 +1,18 @@
-//! How numbers are written: sensible digits, units and signs.
+//! Formatting of numbers with sensible digits, units and signs.
 //!
-//! What is not a number is written as [`NONE`]: a figure that does not exist must not look
-//! like one that does. A time or a ratio without bound is [`NEVER`]: requests were not answered.
+//! NaN is written as [`NONE`], because a figure that does not exist must not look like one that does. An infinite time
+//! or ratio is [`NEVER`]: requests were not answered.
 
 use std::time::Duration;
 
 use weir_analysis::findings::NEVER_NS;
 
-/// Stands where there is no figure.
+/// Text for a missing figure.
 pub const NONE: &str = "–";
-/// Stands for what took for ever.
+/// Text for an infinite time.
 const NEVER: &str = "∞";
 
-/// A number with `decimals` digits after the point and commas between thousands.
+/// Formats a number with `decimals` digits after the point and commas between thousands.
 fn grouped(value: f64, decimals: usize) -> String {
     let plain = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
@@ -33,7 +33,7 @@ fn grouped(value: f64, decimals: usize) -> String {
     text
 }
 
-/// Three significant digits, and every digit before the point.
+/// Formats a number with three significant digits, and every digit before the point.
 fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 => 0,
@@ -43,49 +43,45 @@ fn three_digits(value: f64) -> String {
     grouped(value, decimals)
 }
 
-/// Values from 0 to `top` as a line of characters, at most [`SPARKS`] of them; a gap where there is none.
+/// Formats values from 0 to `top` as a line of at most [`SPARKS`] characters, with a gap for a missing value.
 pub fn sparkline(values: &[f64], top: f64) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let each = values.len().div_ceil(SPARKS).max(1);
-    let means = values
-        .chunks(each)
-        .map(|some| some.iter().sum::<f64>() / some.len() as f64);
-    let bar = |value: f64| match value.is_finite() && top > 0.0 {
-        true => BARS[((value / top * 8.0).ceil() as usize).clamp(1, 8) - 1],
-        false => ' ',
-    };
-    means.map(bar).collect()
+    let means = values.chunks(each).map(|some| some.iter().sum::<f64>() / some.len() as f64);
+    means
+        .map(|value| {
+            if value.is_finite() && top > 0.0 {
+                BARS[((value / top * 8.0).ceil() as usize).clamp(1, 8) - 1]
+            } else {
+                ' '
+            }
+        })
+        .collect()
 }
 
-/// Characters of a sparkline at most.
+/// Maximum number of characters of a sparkline.
 const SPARKS: usize = 24;
 
-/// Requests per second, without the unit: `12,346`, `84.2`.
+/// Formats requests per second, without the unit: `12,346`, `84.2`.
 pub fn rate(value: f64) -> String {
-    if value.is_finite() {
-        three_digits(value)
-    } else {
-        NONE.to_owned()
-    }
+    if value.is_finite() { three_digits(value) } else { NONE.to_owned() }
 }
 
-/// The same with one decimal, whatever its size: `12,345.7`.
+/// Formats requests per second with one decimal, whatever the size: `12,345.7`.
 pub fn tenths(value: f64) -> String {
-    match value.is_finite() {
-        true => grouped(value, 1),
-        false => NONE.to_owned(),
-    }
+    if value.is_finite() { grouped(value, 1) } else { NONE.to_owned() }
 }
 
-/// What a study asks for: whole numbers as they are written, `10` and not `10.0`.
+/// Formats a rate that a study requests. Whole numbers have no decimals: `10` and not `10.0`.
 pub fn asked(value: f64) -> String {
-    match value.fract() == 0.0 && (0.0..1e15).contains(&value) {
-        true => count(value as u64),
-        false => rate(value),
+    if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+        count(value as u64)
+    } else {
+        rate(value)
     }
 }
 
-/// Bytes per second as Gbit/s, without the unit: `1.91`, `0.084`.
+/// Formats bytes per second as Gbit/s, without the unit: `1.91`, `0.084`.
 pub fn gigabits(bytes_per_second: f64) -> String {
     match bytes_per_second * 8.0 / 1e9 {
         gigabits if !gigabits.is_finite() => NONE.to_owned(),
@@ -94,12 +90,12 @@ pub fn gigabits(bytes_per_second: f64) -> String {
     }
 }
 
-/// A count: `1,204,331`.
+/// Formats a count: `1,204,331`.
 pub fn count(value: u64) -> String {
     grouped(value as f64, 0)
 }
 
-/// A time given in nanoseconds, in the unit that suits it: `831 µs`, `1.24 ms`.
+/// Formats a time given in nanoseconds, in a suitable unit: `831 µs`, `1.24 ms`.
 pub fn time(ns: f64) -> String {
     match ns {
         ns if ns.is_nan() => return NONE.to_owned(),
@@ -116,8 +112,8 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// Times at five quantiles. Where even the largest is zero nothing was recorded: no request takes
-/// no time.
+/// Formats times at five quantiles. If even the largest is zero, nothing was recorded, because no request takes no
+/// time.
 pub(crate) fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
     let recorded = samples > 0 && ns.iter().any(|ns| *ns > 0);
     ns.map(|ns| match recorded {
@@ -127,7 +123,7 @@ pub(crate) fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
     })
 }
 
-/// A time that somebody chose, without superfluous digits: `100 ms`, `62.5 µs`.
+/// Formats a chosen time, given in nanoseconds, without superfluous digits: `100 ms`, `62.5 µs`.
 pub fn short_time(ns: f64) -> String {
     let text = time(ns);
     match text.split_once(' ') {
@@ -139,7 +135,7 @@ pub fn short_time(ns: f64) -> String {
     }
 }
 
-/// How long something takes, as one would say it: `250 ms`, `4.8 s`, `2 min 35 s`, `1 h 5 min`.
+/// Formats a duration as one would say it: `250 ms`, `4.8 s`, `2 min 35 s`, `1 h 5 min`.
 pub fn length(length: Duration) -> String {
     // What rounds up to a minute is one.
     let seconds = length.as_secs_f64().round() as u64;
@@ -158,7 +154,7 @@ pub fn length(length: Duration) -> String {
     }
 }
 
-/// Decimals that suit a ratio: finer near 1, where small effects live.
+/// Returns the number of decimals for a ratio: more near 1, for small effects.
 fn ratio_decimals(ratio: f64) -> usize {
     match ratio {
         r if r >= 99.95 => 0,
@@ -168,7 +164,7 @@ fn ratio_decimals(ratio: f64) -> usize {
     }
 }
 
-/// A ratio: `2.61×`, `1.004×`.
+/// Formats a ratio: `2.61×`, `1.004×`.
 pub fn ratio(value: f64) -> String {
     match value {
         f64::INFINITY => NEVER.to_owned(),
@@ -179,8 +175,8 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// The interval of a ratio, with as many decimals as the ratio itself has: `2.55–2.67`. A side
-/// that is not bounded is said so.
+/// Formats the interval of a ratio, with as many decimals as the ratio itself: `2.55–2.67`. An unbounded side is
+/// described in words.
 pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
     let is_one_bound = low == high && (low == 0.0 || low.is_infinite());
     if low.is_nan() || high.is_nan() || ratio.is_nan() || is_one_bound {
@@ -194,15 +190,16 @@ pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
     format!("{}–{}", side(low), side(high))
 }
 
-/// The interval of a time: `1.10 ms to 1.30 ms`; empty where it is none.
+/// Formats the interval of a time: `1.10 ms to 1.30 ms`. Empty if it is not an interval.
 pub fn time_interval((low, high): (f64, f64)) -> String {
-    match low.is_finite() && !high.is_nan() {
-        true => format!("{} to {}", time(low), time(high)),
-        false => String::new(),
+    if low.is_finite() && !high.is_nan() {
+        format!("{} to {}", time(low), time(high))
+    } else {
+        String::new()
     }
 }
 
-/// A share as a percentage without sign: 0.0134 is `1.3 %`.
+/// Formats a share as a percentage without sign: 0.0134 is `1.3 %`.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {
         return NONE.to_owned();
@@ -212,7 +209,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", grouped(value, decimals))
 }
 
-/// A level or a confidence as a percentage without superfluous digits: 0.95 is `95 %`.
+/// Formats a level or a confidence as a percentage without superfluous digits: 0.95 is `95 %`.
 pub fn level(share: f64) -> String {
     if !share.is_finite() {
         return NONE.to_owned();
@@ -221,7 +218,7 @@ pub fn level(share: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A ratio as a signed change: 1.004 is `+0.4 %`, 0.97 is `−3.0 %`.
+/// Formats a ratio as a signed change: 1.004 is `+0.4 %`, 0.97 is `−3.0 %`.
 pub fn change(ratio: f64) -> String {
     if !ratio.is_finite() {
         return NONE.to_owned();
@@ -234,7 +231,7 @@ pub fn change(ratio: f64) -> String {
     }
 }
 
-/// A probability of a test: `0.43`, `0.0021`, `<0.0001`.
+/// Formats a p-value: `0.43`, `0.0021`, `<0.0001`.
 pub fn p_value(p: f64) -> String {
     match p {
         p if !p.is_finite() => NONE.to_owned(),
@@ -245,7 +242,7 @@ pub fn p_value(p: f64) -> String {
     }
 }
 
-/// Bytes in binary units: `7.7 GiB`.
+/// Formats bytes in binary units: `7.7 GiB`.
 pub fn bytes(value: u64) -> String {
     let (mut scaled, mut unit) = (value as f64, "B");
     for next in ["KiB", "MiB", "GiB", "TiB"] {
@@ -256,13 +253,10 @@ pub fn bytes(value: u64) -> String {
         unit = next;
     }
     let text = format!("{scaled:.1}");
-    format!(
-        "{} {unit}",
-        text.trim_end_matches('0').trim_end_matches('.')
-    )
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Bytes per second in binary units with three digits: `1.17 MiB/s`.
+/// Formats bytes per second in binary units with three digits: `1.17 MiB/s`.
 pub fn bytes_per_second(value: f64) -> String {
     let (value, unit) = match value {
         n if n < 1000.0 => return format!("{n:.0} B/s"),
@@ -273,7 +267,7 @@ pub fn bytes_per_second(value: f64) -> String {
     format!("{} {unit}/s", three_digits(value))
 }
 
-/// How many of one thing there are for each of another: `1.000`, `<0.001`.
+/// Formats the number of one thing per other thing: `1.000`, `<0.001`.
 pub fn share(value: f64) -> String {
     match value {
         share if share > 0.0 && share < 0.0005 => "<0.001".to_owned(),
@@ -282,7 +276,7 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// `1 block`, `2 blocks`.
+/// Formats a count with its noun: `1 block`, `2 blocks`.
 pub fn plural(number: u64, noun: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", count(number))
@@ -292,7 +286,7 @@ pub fn plural(number: u64, noun: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A way to write a number, and what becomes of numbers.
+    /// A formatting function with inputs and expected outputs.
     type Case = (fn(f64) -> String, &'static [(f64, &'static str)]);
 
     const INFINITE: f64 = f64::INFINITY;
@@ -343,9 +337,6 @@ mod tests {
     fn a_sparkline_goes_from_0_to_its_top_and_is_never_long() {
         assert_eq!(sparkline(&[0.0, 0.5, 1.0, f64::NAN, 9.0], 1.0), "▁▄█ █");
         assert_eq!(sparkline(&[1.0; 200], 2.0).chars().count(), 23);
-        assert_eq!(
-            (sparkline(&[], 1.0), sparkline(&[0.0], 0.0)),
-            (String::new(), " ".to_owned())
-        );
+        assert_eq!((sparkline(&[], 1.0), sparkline(&[0.0], 0.0)), (String::new(), " ".to_owned()));
     }
 }

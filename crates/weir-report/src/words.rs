@@ -13,7 +13,7 @@ use weir_model::study::{DelaySpec, Metric, OriginSpec, ProxyKind};
 
 use crate::number;
 
-/// Name of a metric at the head of a column, with its unit where the figures carry none.
+/// Returns the name of a metric for the head of a column, with its unit if the figures have none.
 pub fn metric_head(metric: Metric) -> &'static str {
     match metric {
         Metric::Rate => "rate/s",
@@ -24,7 +24,7 @@ pub fn metric_head(metric: Metric) -> &'static str {
     }
 }
 
-/// The same text with a capital letter, for the start of a sentence.
+/// Returns the text with a capital letter at its begin.
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
@@ -33,19 +33,17 @@ pub fn capital(text: &str) -> String {
     }
 }
 
-/// The same, but for names of proxies, which have one spelling.
+/// Returns the text with a capital letter at its begin, unless that is the name of a proxy, which has one spelling.
 pub fn sentence(text: &str) -> String {
     let first = text.split_whitespace().next().unwrap_or_default();
-    match ProxyKind::ALL
-        .iter()
-        .any(|kind| kind.title() == first.trim_end_matches(','))
-    {
-        true => text.to_owned(),
-        false => capital(text),
+    if ProxyKind::ALL.iter().any(|kind| kind.title() == first.trim_end_matches(',')) {
+        text.to_owned()
+    } else {
+        capital(text)
     }
 }
 
-/// Names of loads; of many, the first and the last.
+/// Joins names of loads. Of four and more, only the first and the last are named.
 pub fn loads(loads: &[String]) -> String {
     match loads {
         [first, _, _, .., last] => format!("{first} to {last}"),
@@ -53,8 +51,8 @@ pub fn loads(loads: &[String]) -> String {
     }
 }
 
-/// What loads ask of a configuration of the user's: `closed: *:80 in clear (/etc/nginx/nginx.conf:12): server
-/// shop.example (…:10), location / (…:14), passes it on`.
+/// Formats the destination of loads in a user's configuration: `closed: *:80 in clear (/etc/nginx/nginx.conf:12):
+/// server shop.example (…:10), location / (…:14), passes it on`.
 pub fn asked(record: &AskedRecord) -> String {
     let places = record.places();
     let first = places.first().map_or("", String::as_str);
@@ -65,8 +63,8 @@ pub fn asked(record: &AskedRecord) -> String {
     format!("{}: {}: {first}{more}", loads(&record.loads), record.at())
 }
 
-/// Says what copies of the user's configurations replace, for what these loads ask, a sentence each; nothing where weir
-/// wrote the configurations.
+/// Describes what copies of the user's configurations replace for the requests of these loads, one sentence each. Empty
+/// if weir wrote the configurations.
 pub fn replaced<'r>(
     origin: &OriginSpec,
     asked: impl IntoIterator<Item = &'r AskedRecord>,
@@ -76,13 +74,10 @@ pub fn replaced<'r>(
     let is_asked = requests.any(|request| request.answer != FROM_FILES);
     let servers = is_asked.then(|| servers_words(origin));
     let others = asked.iter().flat_map(|record| &record.replaced);
-    servers
-        .into_iter()
-        .chain(replaced_sentences(others))
-        .collect()
+    servers.into_iter().chain(replaced_sentences(others)).collect()
 }
 
-/// Says who answers in place of the user's servers.
+/// Describes the server that replaces the user's servers.
 fn servers_words(origin: &OriginSpec) -> String {
     if let Some(address) = origin.address {
         return format!(
@@ -104,31 +99,27 @@ fn servers_words(origin: &OriginSpec) -> String {
     )
 }
 
-/// Which direction is the good one.
+/// Returns the direction in which the metric improves.
 pub fn direction(metric: Metric) -> &'static str {
-    if metric.higher_is_better() {
-        "higher is better"
-    } else {
-        "lower is better"
-    }
+    if metric.higher_is_better() { "higher is better" } else { "lower is better" }
 }
 
-/// What an A/A arm does that should not: said in place of better or worse.
+/// Verdict on an A/A arm that should not differ, in place of better or worse.
 pub const DIFFERS: &str = "differs";
 
-/// What an arm is whose levels changed nothing as things stand: said in place of equivalent.
+/// Verdict on an arm whose levels changed nothing as things stand, in place of equivalent.
 pub const INERT: &str = "inert";
 
-/// The same of an arm that changes other things too.
+/// Verdict on an arm that has inert levels and other changes too.
 pub const PARTLY_INERT: &str = "partly inert";
 
-/// What an arm is whose purpose shows in a counter that did not move.
+/// Verdict on an arm whose purpose is to change a counter that did not change.
 pub const WITHOUT_EFFECT: &str = "did not take effect";
 
-/// The sign of all three.
+/// Sign of [`INERT`], [`PARTLY_INERT`] and [`WITHOUT_EFFECT`].
 pub const INERT_SIGN: &str = "◇";
 
-/// A sign of its own for every verdict, so that colour is never alone.
+/// Returns the sign of a verdict. Each verdict has its own, so that colour is never the only sign.
 pub fn verdict_sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "▲",
@@ -139,7 +130,7 @@ pub fn verdict_sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Place of a verdict in a list: those that say most first.
+/// Returns the rank of a verdict in a list, the most decisive first.
 pub fn verdict_rank(verdict: Verdict) -> usize {
     match verdict {
         Verdict::Better | Verdict::Worse => 0,
@@ -149,7 +140,7 @@ pub fn verdict_rank(verdict: Verdict) -> usize {
     }
 }
 
-/// What an arm does with a limit, in words.
+/// Returns the verdict on an arm's limit, in words.
 pub fn limit(verdict: Holding) -> &'static str {
     match verdict {
         Holding::Holds => "holds",
@@ -159,7 +150,7 @@ pub fn limit(verdict: Holding) -> &'static str {
     }
 }
 
-/// The verdict on a comparison that a verdict on a limit is as good as: it lends its sign and style.
+/// Returns the comparison verdict whose sign and style represent a verdict on a limit.
 pub fn limit_as_verdict(verdict: Holding) -> Verdict {
     match verdict {
         Holding::Holds => Verdict::Better,
@@ -169,7 +160,7 @@ pub fn limit_as_verdict(verdict: Holding) -> Verdict {
     }
 }
 
-/// A verdict on something published, in words.
+/// Returns the verdict on a published result, in words.
 pub fn published(verdict: PublishedVerdict) -> &'static str {
     match verdict {
         PublishedVerdict::Confirmed => "confirmed",
@@ -186,22 +177,24 @@ pub fn published(verdict: PublishedVerdict) -> &'static str {
     }
 }
 
-/// An interval that is believed less than this is not shown: it would look like knowledge.
+/// Lowest confidence at which an interval is shown. Below it the interval would look like knowledge.
 pub(crate) const LEAST_CONFIDENCE: f64 = 0.8;
 
-/// The interval of a comparison, and its true confidence where so few blocks cannot give the one asked for.
+/// Formats the interval of a comparison, with its true confidence if the number of blocks is too small for the
+/// confidence `asked`.
 pub fn interval(comparison: &Comparison, asked: f64) -> String {
     if comparison.confidence < LEAST_CONFIDENCE {
         return number::NONE.to_owned();
     }
     let text = number::ratio_interval(comparison.ratio, comparison.interval);
-    match text != number::NONE && comparison.confidence < asked - 0.0005 {
-        true => format!("{text} at {}", number::level(comparison.confidence)),
-        false => text,
+    if text != number::NONE && comparison.confidence < asked - 0.0005 {
+        format!("{text} at {}", number::level(comparison.confidence))
+    } else {
+        text
     }
 }
 
-/// Validity as it stands beside a figure.
+/// Returns the validity as it is written beside a figure.
 pub fn validity(validity: Validity) -> &'static str {
     match validity {
         Validity::Valid => "VALID",
@@ -210,7 +203,7 @@ pub fn validity(validity: Validity) -> &'static str {
     }
 }
 
-/// What a step of a search was for.
+/// Returns the purpose of a step of a search.
 pub(crate) fn stage(stage: SearchStage) -> &'static str {
     match stage {
         SearchStage::Closed => "a closed loop",
@@ -221,8 +214,8 @@ pub(crate) fn stage(stage: SearchStage) -> &'static str {
     }
 }
 
-/// Sentence about a search that goes on: its claim so far, or the rates between which the capacity seems to be, and the
-/// time that all searches still take.
+/// Formats a sentence about a running search: its claim so far, or the rates between which the capacity seems to be,
+/// and the remaining time of all searches.
 pub fn bracket(known: &BracketRecord, left: Duration) -> String {
     let between = match (known.held, known.between) {
         (Some(held), Some((low, high))) => format!(
@@ -232,11 +225,9 @@ pub fn bracket(known: &BracketRecord, left: Duration) -> String {
             number::rate(held.rate),
             held.seconds
         ),
-        (None, Some((low, high))) => format!(
-            "between {} and {} requests/s",
-            number::rate(low),
-            number::rate(high)
-        ),
+        (None, Some((low, high))) => {
+            format!("between {} and {} requests/s", number::rate(low), number::rate(high))
+        }
         (_, None) => "nothing is known yet".to_owned(),
     };
     let seconds = left.as_secs_f64().round().max(1.0) as u64;

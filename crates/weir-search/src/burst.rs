@@ -1,17 +1,17 @@
-//! What is carried for some seconds after a rest.
+//! Search for the rate that is carried for some seconds after a rest.
 
 use crate::goal::Burst;
 
-/// The bracket is narrow enough when its ends are apart by this factor.
+/// Ratio of the ends below which the bracket is narrow enough.
 const NARROW: f64 = 1.1;
-/// How far the next rate is away while only one end is known.
+/// Factor to the next rate while only one end is known.
 const STEP: f64 = 1.3;
-/// How far an end is moved that a trial does not agree with.
+/// Factor by which an end is moved outwards if a trial contradicts it.
 const OUTWARDS: f64 = 1.05;
-/// Trials of either end, of which all must agree: of a rate of which half hold, one end is wrong with a probability of
-/// 2^-6 (Dixon & Mood 1946, J. Am. Stat. Assoc. 41).
+/// Number of trials at either end that must all agree: if half of the holds at a rate succeed, one end is wrong with a
+/// probability of 2^-6 (Dixon & Mood 1946, J. Am. Stat. Assoc. 41).
 const AGREE: u32 = 6;
-/// Trials at most.
+/// Maximum number of trials.
 const TRIALS: u32 = 40;
 
 /// A bracket between a rate that held and one that broke, requests/s.
@@ -24,15 +24,9 @@ struct Bracket {
 impl Bracket {
     fn with(self, rate: f64, holds: bool) -> Bracket {
         if holds {
-            Bracket {
-                held: Some(self.held.map_or(rate, |held| held.max(rate))),
-                ..self
-            }
+            Bracket { held: Some(self.held.map_or(rate, |held| held.max(rate))), ..self }
         } else {
-            Bracket {
-                broke: Some(self.broke.map_or(rate, |broke| broke.min(rate))),
-                ..self
-            }
+            Bracket { broke: Some(self.broke.map_or(rate, |broke| broke.min(rate))), ..self }
         }
     }
 
@@ -41,20 +35,21 @@ impl Bracket {
     }
 }
 
-/// The search for it: a bracket by single trials, then several of either end.
+/// Search for the burst rate: a bracket by single trials, then several trials at either end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bursts {
     start: f64,
     bracket: Bracket,
-    /// Whether the bracket has been narrow enough: an end that is moved then makes it wider, and it is not closed again.
+    /// True once the bracket has been narrow enough. An end that is moved afterwards makes it wider, and it is not
+    /// narrowed again.
     is_closed: bool,
-    /// Trials of the lower and of the upper end that agree.
+    /// Numbers of trials that agree with the lower and with the upper end.
     agree: (u32, u32),
     trials: u32,
 }
 
 impl Bursts {
-    /// From the rate that the target carries for ever.
+    /// Starts a search at the rate that the target carries permanently.
     pub(crate) fn new(rate: f64) -> Bursts {
         Bursts {
             start: rate,
@@ -65,7 +60,7 @@ impl Bursts {
         }
     }
 
-    /// What is tried next.
+    /// Returns the rate of the next trial.
     pub(crate) fn rate(&self) -> f64 {
         match (self.bracket.held, self.bracket.broke) {
             (None, None) => self.start,
@@ -77,7 +72,7 @@ impl Bursts {
         }
     }
 
-    /// Takes in what a trial of that rate has shown.
+    /// Records whether a trial at that rate held.
     pub(crate) fn put(&mut self, holds: bool) {
         let rate = self.rate();
         self.trials += 1;
@@ -93,14 +88,14 @@ impl Bursts {
         self.is_closed |= self.bracket.is_within(NARROW);
     }
 
-    /// What is known, once nothing more is to be tried: each end is as good as its trials.
+    /// Returns the result once nothing more is to be tried: each end is as good as its trials. `None` before.
     pub(crate) fn answer(&self, lowest: f64, highest: f64) -> Option<Burst> {
         let is_known = self.agree.0.min(self.agree.1) >= AGREE;
         let is_beyond = !(lowest..=highest).contains(&self.rate());
         (is_known || is_beyond || self.trials >= TRIALS).then(|| self.so_far())
     }
 
-    /// What is known by now.
+    /// Returns the result so far.
     pub(crate) fn so_far(&self) -> Burst {
         Burst {
             low: self.bracket.held.unwrap_or(0.0),
@@ -114,7 +109,7 @@ impl Bursts {
         (1.0 - wrong(self.agree.0) - wrong(self.agree.1)).max(0.0)
     }
 
-    /// How many trials are left, about.
+    /// Returns the approximate number of remaining trials.
     pub(crate) fn left(&self) -> f64 {
         let agreed = self.agree.0.min(AGREE) + self.agree.1.min(AGREE);
         f64::from((2 * AGREE - agreed).min(TRIALS.saturating_sub(self.trials)))

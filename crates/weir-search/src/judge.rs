@@ -2,18 +2,19 @@
 
 use crate::goal::{Bound, Trial, Window};
 
-/// A window of which a smaller share was sent in time says nothing about the target.
+/// Minimum share sent in time; a window below it says nothing about the target.
 const SENT_IN_TIME: f64 = 0.99;
-/// Seconds after a spoilt window in which bad ones are its doing: the backlog takes that long near the limit.
+/// Seconds after a spoilt window in which bad windows are attributed to it: the backlog takes that long near the limit.
 const AFTERMATH_S: f64 = 3.0;
-/// If so many of the windows that a trial needs are bad and spoilt, they count.
+/// Share of the needed windows above which bad and spoilt ones count.
 const THROTTLED: f64 = 0.75;
-/// Fewer windows do not tell how many a trial loses to hold-ups.
+/// Number of windows below which it is unknown how many a trial loses to hold-ups.
 const FEW: usize = 4;
-/// Windows of a trial after its break in which the target may recover, and good ones in a row that show it.
+/// Number of windows after a trial's break in which the target may recover, and number of consecutive good ones that
+/// prove it.
 const WATCHED: usize = 6;
 const RECOVERED: usize = 3;
-/// A trial breaks suddenly if no more than this share of its bad responses came before the last bad windows in a row.
+/// Maximum share of a trial's bad responses before its last run of bad windows for the break to be sudden.
 const BEFORE_SUDDEN: f64 = 0.2;
 
 /// Verdict on a trial.
@@ -21,48 +22,45 @@ const BEFORE_SUDDEN: f64 = 0.2;
 pub(crate) enum Verdict {
     /// More windows are needed.
     Open,
-    /// All windows together kept every bound, for so many seconds.
+    /// All windows together kept every bound, for this many seconds.
     Held { seconds: f64 },
-    /// More responses were bad than the whole trial may have.
+    /// More responses were bad than the whole trial allows.
     Broke(Break),
-    /// The generator did not send in time; the least share that it sent.
+    /// The generator did not send in time. Contains the smallest share that it sent.
     Unsent(f64),
-    /// The machine spoilt most of it.
+    /// The machine spoilt most of the trial.
     Spoilt,
 }
 
 /// A break of the objective.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Break {
-    /// Seconds after which it was certain.
+    /// Seconds after which the break was certain.
     pub(crate) after_s: f64,
-    /// Seconds before it without a bad window; before the last bad ones in a row, if these alone made the trial break.
+    /// Seconds before the first bad window, or before the last run of bad windows if that alone broke the trial.
     pub(crate) clean_s: f64,
-    /// Whether the target answered hardly anything, but errors, when it broke.
+    /// True if the target answered hardly anything but errors when the trial broke.
     pub(crate) is_dead: bool,
-    /// Whether it completed a small part of what was due in the last window that was seen. A queue that is a little too
-    /// short goes on at full speed, and one that loses speed under backlog at most of it.
+    /// True if the target completed a small part of the due requests in the last window. A target slightly above its
+    /// limit goes on at full speed, and one that loses speed under backlog at most of it.
     pub(crate) has_collapsed: bool,
-    /// Share of what was due that the target answered without an error, from the window in which it broke on.
+    /// Share of the due requests that the target answered without an error, from the window of the break on.
     pub(crate) completes: f64,
-    /// Whether the trial was good again soon after it: what stands still for a moment recovers, what is used up does not.
+    /// True if the trial was good again soon after the break: a momentary stall recovers, an exhausted resource does
+    /// not.
     pub(crate) recovers: bool,
 }
 
-/// A target that completes less than this share of what is due has stopped answering.
+/// Share of due requests below which a target has stopped answering.
 const ALIVE: f64 = 0.1;
-/// And one that completes less than this share has collapsed.
+/// Share of due requests below which a target has collapsed.
 const COLLAPSED: f64 = 0.35;
 
 fn breaks(window: &Window, bounds: &[Bound]) -> bool {
-    window
-        .bad
-        .iter()
-        .zip(bounds)
-        .any(|(bad, bound)| *bad > bound.allowed)
+    window.bad.iter().zip(bounds).any(|(bad, bound)| *bad > bound.allowed)
 }
 
-/// Windows of a trial that count, with their index.
+/// Returns the windows of a trial that count, with their index.
 fn counted<'w>(
     trial: &Trial,
     windows: &'w [Window],
@@ -78,10 +76,10 @@ fn counted<'w>(
     counted
 }
 
-/// Windows that count, with their index, where up to `aftermath` bad ones after a spoilt one do not. Bad windows that the
-/// machine spoilt do not, unless it spoils most of them (`spoilt_count`): a good one would have been good without it too.
-/// Nor do those that were not sent in time, nor bad ones at the beginning as long as the target may recover from the trial
-/// before.
+/// Returns the windows that count, with their index. Excluded are: bad windows spoilt by the machine, and up to
+/// `aftermath` bad ones after them, unless it spoils most windows (`spoilt_count`); windows that were not sent in time;
+/// and bad windows at the beginning while the target may still recover from the previous trial. Spoilt windows that are
+/// good count: they would have been good anyway.
 fn counted_after<'w>(
     trial: &Trial,
     windows: &'w [Window],
@@ -102,9 +100,7 @@ fn counted_after<'w>(
         suffering = if window.is_held_up {
             Some(0)
         } else {
-            suffering
-                .map(|count| count + 1)
-                .filter(|count| is_bad && *count <= aftermath)
+            suffering.map(|count| count + 1).filter(|count| is_bad && *count <= aftermath)
         };
         let is_spoilt = is_bad && suffering.is_some();
         if spoilt_count || !is_spoilt {
@@ -114,13 +110,14 @@ fn counted_after<'w>(
     counted
 }
 
-/// Whether so many windows are bad and spoilt that they count: a machine that is throttled is held up by what the target does.
+/// Returns true if so many windows are bad and spoilt that they count: a throttled machine is held up by the target's
+/// own work.
 fn is_throttled(trial: &Trial, windows: &[Window], bounds: &[Bound]) -> bool {
-    let is_spoilt = |window: &&Window| window.is_held_up && breaks(window, bounds);
-    windows.iter().filter(is_spoilt).count() as f64 > THROTTLED * trial.needed as f64
+    windows.iter().filter(|window| window.is_held_up && breaks(window, bounds)).count() as f64
+        > THROTTLED * trial.needed as f64
 }
 
-/// Judges what has been seen of a trial. With `spoilt_count`, windows that the machine spoilt count as others do; with
+/// Judges the windows of a trial so far. With `spoilt_count`, windows that the machine spoilt count like others. With
 /// `is_watched`, a trial that breaks goes on until it is known whether the target recovers.
 pub(crate) fn judge(
     trial: &Trial,
@@ -178,9 +175,7 @@ pub(crate) fn judge(
     if 2 * counted.len() < trial.needed {
         Verdict::Spoilt
     } else if !exceeds(&bad, bounds, share) {
-        Verdict::Held {
-            seconds: trial.window_s * share,
-        }
+        Verdict::Held { seconds: trial.window_s * share }
     } else {
         Verdict::Broke(Break {
             after_s: trial.window_s * windows.len() as f64,
@@ -193,35 +188,33 @@ pub(crate) fn judge(
     }
 }
 
-/// Responses per second without an error, as far as a bound tells of errors.
+/// Returns the responses per second without an error, if a bound limits errors; otherwise all responses.
 fn answered(window: &Window, bounds: &[Bound]) -> f64 {
-    let shares = window.bad.iter().zip(bounds);
-    let errors = shares.filter(|(_, bound)| bound.limit_s == 0.0);
+    let errors = window.bad.iter().zip(bounds).filter(|(_, bound)| bound.limit_s == 0.0);
     window.completed * (1.0 - errors.map(|(bad, _)| *bad).fold(0.0, f64::max))
 }
 
 fn has_collapsed(windows: &[Window], bounds: &[Bound]) -> bool {
-    windows
-        .last()
-        .is_some_and(|last| answered(last, bounds) < COLLAPSED * last.due)
+    windows.last().is_some_and(|last| answered(last, bounds) < COLLAPSED * last.due)
 }
 
-/// Share of what was due in these windows that was answered without an error.
+/// Returns the share of the due requests in these windows that were answered without an error.
 fn completes(windows: &[Window], bounds: &[Bound]) -> f64 {
     let answers = windows.iter().map(|window| answered(window, bounds));
     let due = windows.iter().map(|window| window.due);
     answers.sum::<f64>() / due.sum::<f64>().max(1e-9)
 }
 
-/// Bad windows in a row.
+/// A run of consecutive bad windows.
 #[derive(Default)]
 struct Run {
-    /// Index of the first of them, and the sums of bad shares before it, for each bound; None after a good window.
+    /// Index of the first window of the run, and the sums of bad shares before it, for each bound; None after a good
+    /// window.
     begin: Option<(usize, Vec<f64>)>,
 }
 
 impl Run {
-    /// Takes in a window, before which the sums of bad shares were these.
+    /// Adds a window. `before` contains the sums of bad shares before it.
     fn take(&mut self, index: usize, is_bad: bool, before: &[f64]) {
         if !is_bad {
             self.begin = None;
@@ -230,28 +223,26 @@ impl Run {
         }
     }
 
-    /// Index of its first window, if hardly any of these sums came before it.
+    /// Returns the index of the run's first window if hardly any part of these sums came before it.
     fn sudden_from(&self, sums: &[f64]) -> Option<usize> {
         let (index, before) = self.begin.as_ref()?;
-        let few = |before: f64| before <= BEFORE_SUDDEN * sums.iter().copied().fold(0.0, f64::max);
-        before.iter().copied().all(few).then_some(*index)
+        before
+            .iter()
+            .copied()
+            .all(|before| before <= BEFORE_SUDDEN * sums.iter().copied().fold(0.0, f64::max))
+            .then_some(*index)
     }
 }
 
-/// Whether so many windows may not have this many bad ones in sum, of any bound.
+/// Returns true if these sums of bad shares exceed any bound over this many windows.
 fn exceeds(bad: &[f64], bounds: &[Bound], windows: f64) -> bool {
-    bad.iter()
-        .zip(bounds)
-        .any(|(bad, bound)| *bad > bound.allowed * windows)
+    bad.iter().zip(bounds).any(|(bad, bound)| *bad > bound.allowed * windows)
 }
 
-/// Whether a target recovers in these windows after a break; None if more of them are needed.
+/// Returns true if a target recovers in these windows after a break; None if more of them are needed.
 fn recovery(after: &[Window], bounds: &[Bound]) -> Option<bool> {
     let is_good = |window: &Window| !breaks(window, bounds);
-    if after
-        .windows(RECOVERED)
-        .any(|some| some.iter().all(is_good))
-    {
+    if after.windows(RECOVERED).any(|some| some.iter().all(is_good)) {
         Some(true)
     } else if after.len() >= WATCHED {
         Some(false)
@@ -260,7 +251,8 @@ fn recovery(after: &[Window], bounds: &[Bound]) -> Option<bool> {
     }
 }
 
-/// Bound of which a trial had most of what is allowed: its index, and that share.
+/// Returns the index of the bound that a trial came closest to or exceeded most, and the ratio of bad responses to
+/// those allowed.
 pub(crate) fn worst(windows: &[Window], bounds: &[Bound]) -> (usize, f64) {
     let share = |place: usize| {
         let bad: f64 = windows.iter().map(|window| window.bad[place]).sum();

@@ -1,12 +1,13 @@
 //! Searches for the highest rate at which an objective holds.
 //!
-//! A [`Search`] proposes trials and takes in what they showed; it never measures, so it needs no host and is tried
+//! A [`Search`] proposes trials and evaluates their results; it never measures, so it needs no host and is tested
 //! thousands of times on simulated servers whose capacity is known (`examples/servers`, `docs/capacity.md`).
 //!
-//! The closed loop before a search says where it starts, and bounds nothing. A ramp of short trials (*dwells*) finds
-//! one rate that holds and one that breaks. A few more dwells near them say where the limit is and how much it scatters
-//! (`threshold`); then a long trial (*hold*) at a rate that is likely to hold makes the first claim. What time is left
-//! narrows it: dwells around the limit, and holds at higher rates. Every trial stays in the estimate; none is taken back.
+//! The closed loop before a search determines its starting point, and bounds nothing. A ramp of short trials (*dwells*)
+//! finds one rate that holds and one that breaks. A few more dwells near them show where the limit is and how much it
+//! scatters (`threshold`); then a long trial (*hold*) at a rate that is likely to hold makes the first claim. The
+//! remaining time narrows it: dwells around the limit, and holds at higher rates. Every trial stays in the estimate;
+//! none is discarded.
 
 mod burst;
 mod goal;

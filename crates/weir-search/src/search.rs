@@ -1,4 +1,4 @@
-//! The order of trials: a ramp, dwells, the first hold, and then whatever narrows the answer.
+//! The order of trials: a ramp, dwells, the first hold, and then those that narrow the answer.
 
 use crate::burst::Bursts;
 use crate::goal::{Answer, Ending, Goal, Progress, Stage, Trial, Window};
@@ -13,17 +13,18 @@ mod trials;
 #[cfg(test)]
 mod tests;
 
-/// Windows from which on it is known whether the machine spoils most of them.
+/// Number of windows from which on it is known whether the machine spoils most of them.
 const WINDOWS_TO_KNOW: usize = 8;
-/// A dwell that breaks at once is a surprise if its chance to hold was so high.
+/// Chance to hold above which an immediate break of a dwell is a surprise.
 const SURPRISE: f64 = 0.9;
 /// Seconds in which a threshold moves by its scatter, as a random walk.
 const MOVES_S: f64 = 50.0;
-/// A bracket of holds is narrow enough when its ends are apart by this logarithm, or by as much as was asked for.
+/// Logarithm of the ratio of the ends below which a bracket of holds is narrow enough, unless less precision was
+/// requested.
 const NARROW_BRACKET: f64 = 0.1;
-/// A rate that is higher by this factor is so by more than most targets scatter.
+/// Factor between rates that exceeds the scatter of most targets.
 const CLEARLY: f64 = 1.05;
-/// A rate this near to the ceiling counts as the ceiling.
+/// Share of the ceiling above which a rate counts as the ceiling.
 const AT_CEILING: f64 = 0.98;
 
 /// Next thing to do.
@@ -32,7 +33,7 @@ enum Step {
     Ramp(f64),
     Dwell(f64),
     Hold(f64),
-    /// Asks a target that stopped answering for this rate, after so many seconds of rest.
+    /// Checks a target that stopped answering at this rate, after this many seconds of rest.
     Look {
         rate: f64,
         rest_s: f64,
@@ -41,27 +42,27 @@ enum Step {
     Done,
 }
 
-/// A trial that was judged.
+/// A completed and judged trial.
 #[derive(Debug, Clone, PartialEq)]
 struct Tried {
     rate: f64,
     stage: Stage,
-    /// Seconds for which it held; or how it broke.
+    /// Seconds for which the trial held, or details of its break.
     result: Result<f64, Break>,
-    /// Index of the bound that was worst, and its share of what is allowed.
+    /// Index of the worst bound, and its ratio of bad responses to those allowed.
     worst: (usize, f64),
-    /// Requests due and responses completed per second, and share of bad responses of each bound, over all windows.
+    /// Requests due and responses completed per second, and share of bad responses for each bound, over all windows.
     due: f64,
     completed: f64,
     bad: Vec<f64>,
     seconds: f64,
-    /// Factor by which its rate may be above what lasts: see [`Search::lag`].
+    /// Factor by which its rate may exceed the sustainable one: see [`Search::lag`].
     lag: f64,
-    /// Whether it was expected to hold.
+    /// True if the trial was expected to hold.
     was_expected: bool,
-    /// Whether the target stalled: it stood still for a moment, and the trial broke only by that.
+    /// True if the target stalled: it stood still for a moment, and only that broke the trial.
     has_stalled: bool,
-    /// Seconds of all trials until its end.
+    /// Seconds of all trials up to the end of this one.
     until_s: f64,
 }
 
@@ -74,12 +75,13 @@ impl Tried {
         self.result.is_ok()
     }
 
-    /// Whether it is a hold of a target that answered well at first, and a small part of what was due at the end.
+    /// Returns true for a hold at whose beginning the target answered well, and at whose end only a small part of the
+    /// due requests.
     fn has_collapsed_late(&self) -> bool {
         self.is_hold() && matches!(&self.result, Err(how) if how.has_collapsed && how.clean_s > 0.0)
     }
 
-    /// Whether a dwell would have shown the same: a hold that was bad as soon says nothing of what builds up.
+    /// Returns true if a dwell would have shown the same: a hold that became bad as early says nothing about build-up.
     fn is_as_short_as_a_dwell(&self) -> bool {
         match &self.result {
             Ok(_) => !self.is_hold(),
@@ -88,32 +90,33 @@ impl Tried {
     }
 }
 
-/// A search. What it does follows from the goal and from what it is told: told the same again, it is where it was.
+/// A search. Its state depends only on the goal and on the observed trials: observing the same ones again leads to the
+/// same state.
 #[derive(Debug, Clone)]
 pub struct Search {
     goal: Goal,
     step: Step,
     tried: Vec<Tried>,
     threshold: Option<Threshold>,
-    /// The highest rate that can be tried, and a rate that was not sent in time once.
+    /// The highest rate that can be tried, and a rate that was once not sent in time.
     ceiling: f64,
     unsent: Option<f64>,
-    /// Windows of all trials that the machine spoilt, and all windows.
+    /// Number of windows of all trials that the machine spoilt, and of all windows.
     spoilt: (usize, usize),
-    /// Whether a dwell broke at once where it should have held: earlier trials may have used something up.
+    /// True if a dwell that should have held broke at once: earlier trials may have exhausted a resource.
     has_surprised: bool,
-    /// Whether something builds up or is used up, so that only holds tell what lasts.
+    /// True if load builds up or exhausts a resource, so that only holds show the sustainable rate.
     builds_up: bool,
-    /// Least value of each bound in a window.
+    /// Smallest value of each bound's quantity in any window.
     least: Vec<f64>,
-    /// Seconds of dwells, and of all trials; the latter may be so many.
+    /// Seconds of dwells and of all trials so far, and the limit of the latter.
     spent_s: (f64, f64),
     end_s: f64,
     answer: Option<Answer>,
 }
 
 impl Search {
-    /// Starts a search of which nothing is known but a closed loop.
+    /// Starts a search, with only a closed loop known.
     pub fn new(goal: Goal) -> Search {
         let mut search = Search {
             step: Step::Done,
@@ -137,7 +140,7 @@ impl Search {
     /// Returns the next trial.
     ///
     /// # Errors
-    /// The answer, once there is one.
+    /// Returns the answer once the search has ended.
     pub fn propose(&self) -> Result<Trial, Box<Answer>> {
         match &self.step {
             Step::Ramp(rate) => Ok(self.dwell(Stage::Ramp, *rate)),
@@ -147,14 +150,12 @@ impl Search {
             Step::Burst(bursts) => Ok(self.burst(bursts.rate())),
             Step::Done => {
                 let answer = self.answer.clone();
-                Err(Box::new(
-                    answer.unwrap_or_else(|| self.nothing(Ending::Never)),
-                ))
+                Err(Box::new(answer.unwrap_or_else(|| self.nothing(Ending::Never))))
             }
         }
     }
 
-    /// Whether a trial goes on after these windows of it: its stopping rule.
+    /// Returns true if a trial goes on after these windows of it: the stopping rule.
     pub fn go_on(&self, trial: &Trial, windows: &[Window]) -> bool {
         windows.len() < trial.windows
             && (trial.stage == Stage::Burst || self.judge(trial, windows) == Verdict::Open)
@@ -167,7 +168,8 @@ impl Search {
         judge(trial, windows, &self.goal.bounds, spoilt_count, is_watched)
     }
 
-    /// Whether the machine spoils most windows, these included: then they count, because this machine is like that.
+    /// Returns true if the machine spoils most windows, including these: then they count, because this is normal for
+    /// the machine.
     fn is_mostly_spoilt(&self, windows: &[Window]) -> bool {
         let (spoilt, all) = self.spoilt;
         let spoilt = spoilt + windows.iter().filter(|window| window.is_held_up).count();
@@ -175,8 +177,8 @@ impl Search {
         all >= WINDOWS_TO_KNOW && 2 * spoilt > all
     }
 
-    /// Takes in the windows of the trial that was proposed last: all, or as many as there were when [`Search::go_on`]
-    /// ended it. A trial without windows, or with too few for a verdict, counts as not made.
+    /// Evaluates the windows of the last proposed trial: all of them, or those before [`Search::go_on`] ended it. A
+    /// trial without windows, or with too few for a verdict, counts as not made.
     pub fn observe(&mut self, trial: &Trial, windows: &[Window]) {
         if windows.is_empty() || matches!(self.step, Step::Done) {
             return;
@@ -255,12 +257,12 @@ impl Search {
         });
     }
 
-    /// Whether a dwell broke from its first window on although it should have held.
+    /// Returns true if a dwell broke from its first window on although it should have held.
     fn is_surprise(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
         matches!(result, Err(how) if how.clean_s == 0.0) && self.should_hold(trial)
     }
 
-    /// Whether it is a dwell of a rate that should hold.
+    /// Returns true for a dwell at a rate that should hold.
     fn should_hold(&self, trial: &Trial) -> bool {
         trial.stage == Stage::Dwell
             && self
@@ -269,7 +271,7 @@ impl Search {
                 .is_some_and(|threshold| threshold.chance(Kind::Dwell, trial.rate) > SURPRISE)
     }
 
-    /// Whether a trial broke after it had been good, as it need not have, and was good again soon after that.
+    /// Returns true if a trial that should have held broke after it had been good, and was good again soon afterwards.
     fn is_stall(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
         let is_late = |how: &Break| match trial.stage {
             Stage::Hold => how.clean_s >= trials::DWELL_S,
@@ -278,28 +280,27 @@ impl Search {
         matches!(result, Err(how) if how.recovers && is_late(how))
     }
 
-    /// Whether a hold ended with a target that answered hardly anything, later than dwells of such rates which held; or
-    /// with one that had collapsed, later than dwells of clearly higher rates.
+    /// Returns true if a hold ended with a target that answered hardly anything, later than dwells of the same or
+    /// higher rates which held; or with one that had collapsed, later than dwells of clearly higher rates.
     fn exhausts(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
         let (factor, after_s) = match result {
             Err(how) if how.is_dead => (1.0, how.after_s),
             Err(how) if how.has_collapsed => (CLEARLY, how.after_s),
             _ => return false,
         };
-        let mut dwells = self
-            .dwells()
-            .filter(|dwell| dwell.rate >= factor * trial.rate);
+        let mut dwells = self.dwells().filter(|dwell| dwell.rate >= factor * trial.rate);
         trial.stage == Stage::Hold
             && dwells.any(|dwell| dwell.result.is_ok_and(|held_s| after_s >= held_s))
     }
 
-    /// Factor by which a rate may be above the capacity and still hold for so many seconds: its backlog takes as long to
-    /// become the limit of the response time (a fluid queue: Newell, Applications of Queueing Theory, 1982, chapter 2).
+    /// Returns the factor by which a rate may exceed the capacity and still hold for this many seconds: that is how
+    /// long its backlog takes to reach the limit of the response time (a fluid queue: Newell, Applications of Queueing
+    /// Theory, 1982, chapter 2).
     fn lag(&self, seconds: f64) -> f64 {
         1.0 + self.goal.longest_limit_s() / seconds
     }
 
-    /// Whether the target has stalled in any trial.
+    /// Returns true if the target has stalled in any trial.
     fn has_stalled(&self) -> bool {
         self.stalls().count > 0
     }
@@ -324,20 +325,13 @@ impl Search {
             .collect()
     }
 
-    /// Seconds that are left for trials.
+    /// Returns the seconds that are left for trials.
     fn left_s(&self) -> f64 {
         let has_failed = self.held().is_none() && self.holds().next().is_some();
         // Whether the next hold meets a stall is chance.
-        let times = if self.holds().any(|hold| hold.has_stalled) {
-            Goal::MOST_FURTHER
-        } else {
-            1.0
-        };
-        let further_s = if has_failed {
-            times * self.goal.until_held_s
-        } else {
-            0.0
-        };
+        let times =
+            if self.holds().any(|hold| hold.has_stalled) { Goal::MOST_FURTHER } else { 1.0 };
+        let further_s = if has_failed { times * self.goal.until_held_s } else { 0.0 };
         self.end_s + further_s - self.spent_s.1
     }
 
@@ -349,26 +343,19 @@ impl Search {
         self.tried.iter().filter(|tried| tried.is_hold())
     }
 
-    /// The highest rate that a trial of any length has held, requests/s.
+    /// Returns the highest rate at which a trial of any length held, requests/s.
     fn highest_held(&self) -> Option<f64> {
-        self.tried
-            .iter()
-            .filter(|tried| tried.held())
-            .map(|tried| tried.rate)
-            .reduce(f64::max)
+        self.tried.iter().filter(|tried| tried.held()).map(|tried| tried.rate).reduce(f64::max)
     }
 
-    /// The highest rate that a hold has held, requests/s.
+    /// Returns the highest rate at which a hold succeeded, requests/s.
     fn held(&self) -> Option<f64> {
-        self.holds()
-            .filter(|tried| tried.held())
-            .map(|tried| tried.rate)
-            .reduce(f64::max)
+        self.holds().filter(|tried| tried.held()).map(|tried| tried.rate).reduce(f64::max)
     }
 
-    /// So many seconds are left for trials, by the clock: fewer than before, or more if others have left some. If the next
-    /// trial does not fit, another is planned, or the search ends with what it knows; one that has ended for want of time
-    /// goes on.
+    /// Sets the remaining time for trials, by the clock: less than before, or more if others did not use theirs. If the
+    /// next trial does not fit, another is planned, or the search ends with its present knowledge; one that ended for
+    /// lack of time is resumed.
     pub fn limit_time(&mut self, left_s: f64) {
         self.end_s = self.spent_s.1 + left_s;
         if self.is_out_of_time() {
@@ -393,13 +380,13 @@ impl Search {
         }
     }
 
-    /// Whether the search has ended only because its time was over.
+    /// Returns true if the search has ended only because its time was over.
     pub fn is_out_of_time(&self) -> bool {
         let ending = self.answer.as_ref().map(|answer| answer.ending);
         self.step == Step::Done && matches!(ending, Some(Ending::Time | Ending::TooShort(_)))
     }
 
-    /// State of the search.
+    /// Returns the state of the search.
     pub fn progress(&self) -> Progress {
         let stage = self.propose().ok().map(|trial| trial.stage);
         Progress {

@@ -2,13 +2,13 @@
 //!
 //! A trial holds if its rate is below the threshold of that moment. Thresholds of dwells scatter around a central value
 //! C with a standard deviation σ (of the logarithm); those of holds lie a further δ ≥ 0 below, because a hold meets the
-//! worst moments of a minute, and because something may build up. The result of a trial is binary, so the chance to hold
+//! worst moments of a minute, and because of possible build-up. The result of a trial is binary, so the chance to hold
 //! is a psychometric function, as in the estimation of thresholds in psychophysics (Watson & Pelli 1983, QUEST;
 //! Kontsevich & Tyler 1999), with lapses on both sides. The posterior of (C, σ, δ) is computed on a grid.
 //!
-//! A target that has stalled may have holds that scatter by more than its dwells do, and lie lower.
+//! The holds of a target that has stalled may scatter more than its dwells, and lie lower.
 //!
-//! σ stands in place of any detection of changes: a target that drifts has a larger σ, and its interval is wider.
+//! σ replaces any detection of changes: a target that drifts has a larger σ, and its interval is wider.
 
 use std::sync::OnceLock;
 
@@ -17,8 +17,8 @@ use weir_stats::normal_cdf;
 /// Chance that a trial far below the threshold breaks, and that one far above it holds.
 const LAPSE: f64 = 0.04;
 const GUESS: f64 = 0.01;
-/// Values of σ, and the weight of each beforehand, about σ^0.3: twenty trials that hold or break say little of σ, and one
-/// that is taken for too small makes a claim too narrow. Servers whose limit scatters by more than 8 % are rare.
+/// Values of σ with their prior weights, about σ^0.3: twenty binary results say little about σ, and an underestimate
+/// makes a claim too narrow. Servers whose limit scatters by more than 8 % are rare.
 const SCATTER: [(f64, f64); 11] = [
     (0.002, 0.43),
     (0.0035, 0.73),
@@ -32,25 +32,27 @@ const SCATTER: [(f64, f64); 11] = [
     (0.14, 0.33),
     (0.25, 0.13),
 ];
-/// Values of δ that the worst moments of a minute make, in units of σ + 0.3 %; half-normal beforehand with this scale.
+/// Values of δ due to the worst moments of a minute, in units of σ + 0.3 %, with a half-normal prior of this scale.
 const DIPS: [f64; 8] = [0.0, 0.4, 0.8, 1.2, 1.6, 2.1, 2.7, 3.4];
 const DIP_SCALE: f64 = 1.6;
 const LEAST_DIP: f64 = 0.003;
-/// Values of δ that something that builds up makes: the least, the factor between two, and their number. All are equally
-/// likely beforehand; the weight of all of them.
+/// Values of δ due to build-up: the smallest, the factor between neighbours, and their number. All are equally likely a
+/// priori; the second constant is their total weight.
 const BUILD_UPS: (f64, f64, i32) = (0.07, 1.12, 35);
 const BUILD_UP_WEIGHT: f64 = 0.15;
-/// What stalls add to the scatter of holds, and take from their threshold, if most holds meet one: how many is chance.
+/// Additional scatter of holds due to stalls, and reduction of their threshold, if most holds meet a stall: the number
+/// of stalls in a hold is random.
 const STALLING: [f64; 2] = [0.12, 0.3];
-/// Points of the grid over ln C: of the first pass over all rates, and of the second where the first has left mass.
+/// Number of grid points over ln C: for the first pass over all rates, and for the second, where the first has left
+/// mass.
 const COARSE: usize = 60;
 const FINE: usize = 90;
 const NEGLIGIBLE: f64 = 1e-5;
-/// Logarithm of the likelihood by dwells, relative to the best, below which a hypothesis is not looked at further.
+/// Logarithm of the likelihood by dwells, relative to the best, below which a hypothesis is dropped.
 const HOPELESS_LOG: f64 = -16.0;
-/// How far beyond the rates that were tried the threshold may be, as a logarithm.
+/// Possible distance of the threshold beyond the tried rates, as a logarithm.
 const BEYOND: f64 = 0.35;
-/// Bins of a marginal distribution.
+/// Number of bins of a marginal distribution.
 const BINS: usize = 400;
 
 /// Outcome of a trial, as the estimate uses it.
@@ -58,13 +60,14 @@ const BINS: usize = 400;
 pub(crate) struct Datum {
     /// Requests per second.
     pub(crate) rate: f64,
-    /// Whether it was a hold, and longer than a dwell.
+    /// True if it was a hold, and longer than a dwell.
     pub(crate) is_hold: bool,
-    /// Whether the objective held.
+    /// True if the objective held.
     pub(crate) held: bool,
-    /// Whether it broke only by a stall: that says nothing of a dwell's threshold, nor of a hold's if few holds meet one.
+    /// True if only a stall broke the trial: that says nothing about a dwell's threshold, nor about a hold's if few
+    /// holds meet one.
     pub(crate) has_stalled: bool,
-    /// Factor on σ for it, 1 or more: an old trial says less of a threshold that moves.
+    /// Factor on σ for this trial, at least 1: an old trial says less about a threshold that moves.
     pub(crate) spread: f64,
 }
 
@@ -90,13 +93,13 @@ pub(crate) struct Threshold {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stalls {
     pub(crate) count: usize,
-    /// Holds that all trials were as long as.
+    /// Duration of all trials, in units of a hold.
     pub(crate) holds: f64,
 }
 
 impl Stalls {
-    /// Probability that most holds meet one: that they come so often, as a Poisson process whose frequency may be any
-    /// beforehand (Gelman and others, Bayesian Data Analysis, 3rd edition, section 2.6).
+    /// Returns the probability that most holds meet a stall, for a Poisson process with a flat prior on its frequency
+    /// (Gelman and others, Bayesian Data Analysis, 3rd edition, section 2.6).
     pub(crate) fn chance_of_most(self) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -110,28 +113,26 @@ impl Stalls {
         (-most).exp() * sum
     }
 
-    /// What stalls add to the scatter of holds, and take from their threshold, with the probability of each.
+    /// Returns the possible additional scatters of holds due to stalls, which also lower their threshold, with the
+    /// probability of each.
     fn of_holds(self) -> Vec<(f64, f64)> {
         let most = self.chance_of_most();
         let share = most / STALLING.len() as f64;
         let steady = (0.0, 1.0 - most);
         let stalling = STALLING.map(|stall| (stall, share));
-        std::iter::once(steady)
-            .chain(stalling)
-            .filter(|(_, chance)| *chance > 0.0)
-            .collect()
+        std::iter::once(steady).chain(stalling).filter(|(_, chance)| *chance > 0.0).collect()
     }
 }
 
-/// Kind of trial whose threshold is meant.
+/// Kind of trial whose threshold is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Dwell,
     Hold,
 }
 
-/// Chance to hold `z` standard deviations below the threshold, lapses apart, and the logarithms of the chances to hold and
-/// to break with them.
+/// Chance to hold `z` standard deviations below the threshold without lapses, and the logarithms of the chances to hold
+/// and to break with lapses.
 #[derive(Clone, Copy)]
 struct Chances {
     steady: f64,
@@ -149,11 +150,7 @@ fn chances(z: f64) -> Chances {
             .map(|step| {
                 let steady = normal_cdf(step as f64 / STEPS_PER_UNIT - REACH);
                 let holds = GUESS + (1.0 - GUESS - LAPSE) * steady;
-                Chances {
-                    steady,
-                    holds: holds.ln(),
-                    breaks: (1.0 - holds).ln(),
-                }
+                Chances { steady, holds: holds.ln(), breaks: (1.0 - holds).ln() }
             })
             .collect()
     });
@@ -165,16 +162,12 @@ fn log_likelihood<'d>(data: impl Iterator<Item = &'d Datum>, threshold: f64, sca
     data.map(|datum| {
         let deviation = scatter * datum.spread;
         let chances = chances((threshold - datum.rate.ln()) / deviation);
-        if datum.held {
-            chances.holds
-        } else {
-            chances.breaks
-        }
+        if datum.held { chances.holds } else { chances.breaks }
     })
     .sum()
 }
 
-/// Values of δ for a σ: the value, whether it is of something that builds up, and its logarithmic prior weight.
+/// Returns the values of δ for a σ: the value, true if due to build-up, and the logarithmic prior weight.
 fn drops(scatter: f64) -> impl Iterator<Item = (f64, bool, f64)> {
     let half_normal = DIPS.map(|dip| (-0.5 * (dip / DIP_SCALE).powi(2)).exp());
     let total: f64 = half_normal.iter().sum();
@@ -191,17 +184,14 @@ fn drops(scatter: f64) -> impl Iterator<Item = (f64, bool, f64)> {
     dips.chain(build_ups)
 }
 
-/// Posterior on so many equally spaced values of ln C.
+/// Computes the posterior on this many equally spaced values of ln C.
 fn cells(
     data: &[Datum],
     stalls: &[(f64, f64)],
     (low, high): (f64, f64),
     points: usize,
 ) -> Vec<Cell> {
-    let dwells = || {
-        data.iter()
-            .filter(|datum| !datum.is_hold && !datum.has_stalled)
-    };
+    let dwells = || data.iter().filter(|datum| !datum.is_hold && !datum.has_stalled);
     let step = (high - low) / (points - 1) as f64;
     let mut without_holds = Vec::with_capacity(points * SCATTER.len());
     for (scatter, prior) in SCATTER {
@@ -212,13 +202,8 @@ fn cells(
         }
     }
     // Holds can make up for some of what dwells say, not for all of it.
-    let best = without_holds
-        .iter()
-        .fold(f64::NEG_INFINITY, |best, (.., weight)| best.max(*weight));
-    let stalled_holds = data
-        .iter()
-        .filter(|datum| datum.is_hold && datum.has_stalled)
-        .count();
+    let best = without_holds.iter().fold(f64::NEG_INFINITY, |best, (.., weight)| best.max(*weight));
+    let stalled_holds = data.iter().filter(|datum| datum.is_hold && datum.has_stalled).count();
     let mut cells = Vec::new();
     for (dwell, scatter, of_dwells) in without_holds {
         if of_dwells < best + HOPELESS_LOG {
@@ -245,10 +230,7 @@ fn cells(
             }));
         }
     }
-    let most = cells
-        .iter()
-        .map(|cell| cell.weight)
-        .fold(f64::NEG_INFINITY, f64::max);
+    let most = cells.iter().map(|cell| cell.weight).fold(f64::NEG_INFINITY, f64::max);
     for cell in &mut cells {
         cell.weight = (cell.weight - most).exp();
     }
@@ -261,7 +243,7 @@ fn cells(
 }
 
 impl Threshold {
-    /// Estimates the threshold; None before any trial. Holds of a target that has stalled may scatter by more than dwells.
+    /// Estimates the threshold; None before any trial. Holds of a target that has stalled may scatter more than dwells.
     pub(crate) fn estimate(data: &[Datum], stalls: Stalls) -> Option<Threshold> {
         let of_holds = stalls.of_holds();
         let rates = || data.iter().map(|datum| datum.rate.ln());
@@ -290,13 +272,11 @@ impl Threshold {
         }
     }
 
-    /// Rate below which the threshold is with this probability (0..1), requests/s.
+    /// Returns the rate below which the threshold lies with this probability (0..1), requests/s.
     pub(crate) fn quantile(&self, kind: Kind, probability: f64) -> f64 {
         let values = || self.cells.iter().map(|cell| Threshold::value(cell, kind));
-        let (low, high) = (
-            values().fold(f64::INFINITY, f64::min),
-            values().fold(f64::NEG_INFINITY, f64::max),
-        );
+        let (low, high) =
+            (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
         let width = ((high - low) / BINS as f64).max(1e-9);
         let mut bins = vec![0.0; BINS + 1];
         for cell in &self.cells {
@@ -306,11 +286,7 @@ impl Threshold {
         let mut below = 0.0;
         for (bin, weight) in bins.iter().enumerate() {
             if below + weight >= probability {
-                let part = if *weight > 0.0 {
-                    (probability - below) / weight
-                } else {
-                    0.5
-                };
+                let part = if *weight > 0.0 { (probability - below) / weight } else { 0.5 };
                 return (low + width * (bin as f64 - 0.5 + part)).exp();
             }
             below += weight;
@@ -318,7 +294,7 @@ impl Threshold {
         high.exp()
     }
 
-    /// Median of σ, a share of the rate.
+    /// Returns the median of σ, as a share of the rate.
     pub(crate) fn scatter(&self) -> f64 {
         let mut below = 0.0;
         for (scatter, _) in SCATTER {
@@ -335,44 +311,35 @@ impl Threshold {
         SCATTER[SCATTER.len() - 1].0
     }
 
-    /// Mean of σ: larger than its median where larger values cannot be excluded.
+    /// Returns the mean of σ: larger than its median if larger values cannot be excluded.
     pub(crate) fn mean_scatter(&self) -> f64 {
-        let weighted = self.cells.iter().map(|cell| cell.weight * cell.scatter);
-        weighted.sum()
+        self.cells.iter().map(|cell| cell.weight * cell.scatter).sum()
     }
 
-    /// Standard deviation of ln C.
+    /// Returns the standard deviation of ln C.
     pub(crate) fn uncertainty(&self) -> f64 {
         let mean = self.mean();
-        let square: f64 = self
-            .cells
-            .iter()
-            .map(|cell| cell.weight * (cell.dwell - mean).powi(2))
-            .sum();
+        let square: f64 =
+            self.cells.iter().map(|cell| cell.weight * (cell.dwell - mean).powi(2)).sum();
         square.sqrt()
     }
 
-    /// Mean of ln C.
+    /// Returns the mean of ln C.
     pub(crate) fn mean(&self) -> f64 {
         self.cells.iter().map(|cell| cell.weight * cell.dwell).sum()
     }
 
-    /// Probability that something builds up: that holds break where dwells hold, by more than the scatter makes.
+    /// Returns the probability of build-up: that holds break at rates at which dwells hold, beyond the scatter.
     pub(crate) fn chance_of_build_up(&self) -> f64 {
-        self.cells
-            .iter()
-            .filter(|cell| cell.builds_up)
-            .map(|cell| cell.weight)
-            .sum()
+        self.cells.iter().filter(|cell| cell.builds_up).map(|cell| cell.weight).sum()
     }
 
-    /// Chance that a trial at this rate holds, lapses apart, if nothing builds up or the target has stalled: what takes holds
-    /// down may be either.
+    /// Returns the chance that a trial at this rate holds, without lapses. Assumes no build-up unless the target has
+    /// stalled, when either may cause holds to break.
     pub(crate) fn chance(&self, kind: Kind, rate: f64) -> f64 {
         let log_rate = rate.ln();
         let (mut holds, mut total) = (0.0, 0.0);
-        let counts = |cell: &&Cell| self.has_stalled || !cell.builds_up;
-        for cell in self.cells.iter().filter(counts) {
+        for cell in self.cells.iter().filter(|cell| self.has_stalled || !cell.builds_up) {
             let scatter = match kind {
                 Kind::Dwell => cell.scatter,
                 Kind::Hold => cell.hold_scatter,
@@ -384,7 +351,7 @@ impl Threshold {
         holds / total.max(f64::MIN_POSITIVE)
     }
 
-    /// The highest rate at which a hold succeeds with this chance if nothing builds up, requests/s.
+    /// Returns the highest rate at which a hold succeeds with this chance without build-up, requests/s.
     pub(crate) fn rate_of_chance(&self, chance: f64) -> f64 {
         let (mut low, mut high) = (
             self.quantile(Kind::Hold, 0.001).ln() - 0.5,

@@ -1,4 +1,4 @@
-//! Random numbers of the distributions that models are made of.
+//! Random numbers of the distributions that models use.
 
 use std::f64::consts::TAU;
 
@@ -6,38 +6,35 @@ use weir_stats::SplitMix64;
 
 use crate::model::Distribution;
 
-/// A source of chance.
+/// Random number generator.
 #[derive(Debug, Clone)]
 pub(crate) struct Chance {
     numbers: SplitMix64,
-    /// The second of a pair of normal numbers.
+    /// Second number of a pair of normal numbers, not yet used.
     spare: Option<f64>,
 }
 
 impl Chance {
     pub(crate) fn new(seed: u64) -> Chance {
-        Chance {
-            numbers: SplitMix64::new(seed),
-            spare: None,
-        }
+        Chance { numbers: SplitMix64::new(seed), spare: None }
     }
 
-    /// 0..1, without 0.
+    /// Returns a uniform number in 0..1, never 0.
     fn positive(&mut self) -> f64 {
         1.0 - self.numbers.unit()
     }
 
-    /// 0..1.
+    /// Returns a uniform number in 0..1.
     pub(crate) fn unit(&mut self) -> f64 {
         self.numbers.unit()
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         self.numbers.unit() < probability
     }
 
-    /// Standard normal (Box & Muller, "A Note on the Generation of Random Normal Deviates", 1958).
+    /// Returns a standard normal number (Box & Muller, "A Note on the Generation of Random Normal Deviates", 1958).
     pub(crate) fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
@@ -48,12 +45,12 @@ impl Chance {
         radius * angle.cos()
     }
 
-    /// Exponential.
+    /// Returns an exponential number with this mean.
     pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
         -mean * self.positive().ln()
     }
 
-    /// A time, nanoseconds.
+    /// Returns a random time, nanoseconds.
     pub(crate) fn time(&mut self, of: Distribution) -> f64 {
         match of {
             Distribution::Fixed(ns) => ns,
@@ -61,14 +58,13 @@ impl Chance {
             Distribution::LogNormal { median_ns, sigma } => {
                 median_ns * (sigma * self.normal()).exp()
             }
-            Distribution::Bimodal {
-                quick_ns,
-                slow_ns,
-                slow_share,
-            } => match self.happens(slow_share) {
-                true => slow_ns,
-                false => quick_ns,
-            },
+            Distribution::Bimodal { quick_ns, slow_ns, slow_share } => {
+                if self.happens(slow_share) {
+                    slow_ns
+                } else {
+                    quick_ns
+                }
+            }
         }
     }
 }
@@ -79,15 +75,8 @@ mod tests {
 
     #[test]
     fn distributions_have_their_means_and_medians() {
-        let normal = |sigma| Distribution::LogNormal {
-            median_ns: 100.0,
-            sigma,
-        };
-        let bimodal = Distribution::Bimodal {
-            quick_ns: 1.0,
-            slow_ns: 11.0,
-            slow_share: 0.25,
-        };
+        let normal = |sigma| Distribution::LogNormal { median_ns: 100.0, sigma };
+        let bimodal = Distribution::Bimodal { quick_ns: 1.0, slow_ns: 11.0, slow_share: 0.25 };
         for (of, mean) in [
             (Distribution::Fixed(7.0), 7.0),
             (Distribution::Exponential { mean_ns: 3.0 }, 3.0),

@@ -1,4 +1,4 @@
-//! What an agent's host does, as a simulated one does it: at once, and without touching anything.
+//! Actions of an agent's host, as a simulated host performs them: at once, and without touching anything.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,15 +17,16 @@ use weir_model::record::HostFacts;
 
 use crate::world::{START_NS, World};
 
-/// Why there are no figures of links and of how a host is built.
+/// Reason why there are no figures of links and no facts about the host.
 const NOTHING: &str = "the host is simulated";
 
 impl World {
-    /// Address of the arm in a slot.
+    /// Returns the address of the arm in a slot.
     fn address(&self, slot: usize) -> SocketAddr {
-        match self.has_networks {
-            true => arm_addresses(slot).0,
-            false => SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000 + slot as u16)),
+        if self.has_networks {
+            arm_addresses(slot).0
+        } else {
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000 + slot as u16))
         }
     }
 }
@@ -87,11 +88,7 @@ impl Hands for World {
     }
 
     fn restore(&mut self, _: Restore) -> Result<Leftovers, Failure> {
-        Ok(Leftovers {
-            settings: Vec::new(),
-            held: None,
-            folders: Vec::new(),
-        })
+        Ok(Leftovers { settings: Vec::new(), held: None, folders: Vec::new() })
     }
 
     fn start_origin(&mut self, job: OriginJob) -> Result<(), Failure> {
@@ -100,9 +97,10 @@ impl Hands for World {
     }
 
     fn open_origin(&mut self, at: OriginListener) -> Result<SocketAddr, Failure> {
-        let ip = match self.has_networks {
-            true => origin_address(at.slot).ip(),
-            false => Ipv4Addr::LOCALHOST.into(),
+        let ip = if self.has_networks {
+            origin_address(at.slot).ip()
+        } else {
+            Ipv4Addr::LOCALHOST.into()
         };
         let own = SocketAddr::new(ip, 10_000 + at.slot as u16);
         Ok(self.model.told.origin.unwrap_or(own))
@@ -114,10 +112,7 @@ impl Hands for World {
 
     fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
         if self.arms.contains_key(&job.slot) {
-            return Err(Failure::other(format!(
-                "slot {} is another arm's",
-                job.slot
-            )));
+            return Err(Failure::other(format!("slot {} is another arm's", job.slot)));
         }
         let arm = self.instance(&job.name)?;
         let (told, own) = (self.model.told, self.address(job.slot));
@@ -149,10 +144,7 @@ impl Hands for World {
     fn end_arm(&mut self, End(slot): End) -> Result<(), Failure> {
         // Its namespace ends with it.
         self.memories.remove(&slot);
-        self.arms
-            .remove(&slot)
-            .map(drop)
-            .ok_or_else(|| no_arm(slot))
+        self.arms.remove(&slot).map(drop).ok_or_else(|| no_arm(slot))
     }
 
     fn alive(&mut self, Alive: Alive) -> Result<(), Failure> {
@@ -168,9 +160,10 @@ impl Hands for World {
 
     fn log(&mut self, Log(slot): Log) -> Result<String, Failure> {
         let arm = self.arms.get(&slot).ok_or_else(|| no_arm(slot))?;
-        Ok(match arm.has_crashed(self.now_ns) {
-            true => format!("{} has crashed\n", arm.name),
-            false => String::new(),
+        Ok(if arm.has_crashed(self.now_ns) {
+            format!("{} has crashed\n", arm.name)
+        } else {
+            String::new()
         })
     }
 
@@ -193,10 +186,7 @@ impl Hands for World {
 
     fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {
         let now_ns = self.now_ns;
-        let asked = self
-            .arms
-            .iter()
-            .find(|(slot, _)| self.address(**slot) == job.address);
+        let asked = self.arms.iter().find(|(slot, _)| self.address(**slot) == job.address);
         match asked {
             Some((_, arm)) if !arm.has_crashed(now_ns) => Ok(self.status),
             _ => Err(Failure::other("Connection refused (os error 111)")),

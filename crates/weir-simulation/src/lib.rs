@@ -1,14 +1,13 @@
 //! A host that answers the lab's messages from a model, in simulated time: no processes, no sockets, no sleeping.
 //!
-//! What decides (searches, stopping rules, validity, verdicts) is tried here thousands of times, with faults, before
-//! it meets a proxy; the same seed repeats a failure exactly. A [`Model`] says how arms, the machine and the
-//! generator behave; a [`World`] answers as the agent of such a host would, and lets time go on only when it is
-//! asked what happens next.
+//! Decisions (searches, stopping rules, validity, verdicts) are tested here thousands of times, with faults, before
+//! they are used on a proxy; the same seed repeats a failure exactly. A [`Model`] describes how arms, the machine and
+//! the generator behave. A [`World`] answers as the agent of such a host would, and advances time only when the next
+//! event is requested.
 //!
-//! What follows from the model follows from requests: each slice is played request by request through the
-//! generator's connections and the arm's workers, first come first served, so a backlog, a stall or a refusal has the
-//! response times that it would have. Counters (CPU time, idle time, requests at the origin server) are sums over
-//! those requests.
+//! The results follow from requests: each slice is played request by request through the generator's connections and
+//! the arm's workers, first come first served. So a backlog, a stall or a refusal has the response times that it would
+//! have in reality. Counters (CPU time, idle time, requests at the origin server) are sums over those requests.
 
 mod chance;
 mod hands;

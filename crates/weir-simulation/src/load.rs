@@ -1,4 +1,4 @@
-//! A load that goes on: its flows, what they send in a slice, and what becomes of their connections.
+//! A load in progress: its flows, the requests they send in a slice, and the fate of their connections.
 
 use weir_agent::Part;
 use weir_agent::message::{FlowEnd, LoadEnd, LoadJob};
@@ -8,14 +8,14 @@ use weir_model::load::Lifetime;
 
 use crate::slice::Sender;
 
-/// Who is told of a load.
+/// Callback for the messages about a load.
 pub(crate) type ToLoad = Box<dyn FnMut(Part<LoadJob>)>;
 
 /// A load that one generator carries out.
 pub(crate) struct Load {
     pub(crate) id: u64,
     pub(crate) job: LoadJob,
-    /// When the requests of each flow are due.
+    /// Schedule of the requests of each flow; `None` for a closed loop.
     schedules: Vec<Option<Schedule>>,
     pub(crate) to: ToLoad,
     pub(crate) has_told: bool,
@@ -29,46 +29,46 @@ impl Load {
             Some(every) => Schedule::new(&flow.arrivals.clone().repeated(every, end), 0),
             None => Schedule::new(&flow.arrivals, 0),
         });
-        Load {
-            id,
-            schedules: schedules.collect(),
-            job,
-            to,
-            has_told: false,
-            is_stopped: false,
-        }
+        Load { id, schedules: schedules.collect(), job, to, has_told: false, is_stopped: false }
     }
 
-    /// What the flows of a slice's arm send in it, but for those that only hold connections.
+    /// Returns the senders of a slice: the flows of its arm that do not only hold connections.
     pub(crate) fn senders(&mut self, slice: Slice) -> Vec<Sender> {
         let deal = self.job.deal();
-        let flows = self.job.flows.iter().zip(&mut self.schedules);
-        let asking = flows.filter(|(flow, _)| flow.arm == slice.arm && !flow.spec.is_held());
-        let sender = asking.map(|(flow, schedule)| Sender {
-            connections: deal.part(flow.spec.connections.into()) as u32,
-            timeout_ns: flow.spec.timeout.as_nanos() as u64,
-            due: schedule.as_mut().map(|schedule| {
-                schedule.prepare(slice.end);
-                let numbers = schedule.count_before(slice.start)..schedule.count_before(slice.end);
-                let own = numbers.filter(|number| deal.has(*number));
-                own.map(|number| schedule.time_of(number)).collect()
-            }),
-        });
+        let sender = self
+            .job
+            .flows
+            .iter()
+            .zip(&mut self.schedules)
+            .filter(|(flow, _)| flow.arm == slice.arm && !flow.spec.is_held())
+            .map(|(flow, schedule)| Sender {
+                connections: deal.part(flow.spec.connections.into()) as u32,
+                timeout_ns: flow.spec.timeout.as_nanos() as u64,
+                due: schedule.as_mut().map(|schedule| {
+                    schedule.prepare(slice.end);
+                    let numbers =
+                        schedule.count_before(slice.start)..schedule.count_before(slice.end);
+                    numbers
+                        .filter(|number| deal.has(*number))
+                        .map(|number| schedule.time_of(number))
+                        .collect()
+                }),
+            });
         sender.collect()
     }
 
-    /// The connections of all flows to each arm; all that were wanted are opened and stay.
+    /// Counts the connections of all flows to each arm. All wanted connections are opened and stay open.
     pub(crate) fn end(&self) -> LoadEnd {
         let mut arms: Vec<(usize, FlowEnd)> = Vec::new();
         for flow in &self.job.flows {
-            let index = arms.iter().position(|(arm, _)| *arm == flow.arm);
-            let index = index.unwrap_or_else(|| {
+            let index = arms.iter().position(|(arm, _)| *arm == flow.arm).unwrap_or_else(|| {
                 arms.push((flow.arm, FlowEnd::default()));
                 arms.len() - 1
             });
-            let counts = match flow.spec.is_held() {
-                true => &mut arms[index].1.held,
-                false => &mut arms[index].1.asking,
+            let counts = if flow.spec.is_held() {
+                &mut arms[index].1.held
+            } else {
+                &mut arms[index].1.asking
             };
             let wanted = self.job.deal().part(flow.spec.connections.into());
             let kept = match flow.spec.lifetime {
@@ -108,43 +108,34 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A second of such flows to one arm, whose only worker takes half a millisecond for a request.
+    /// Runs such flows for a second against one arm, whose only worker takes half a millisecond per request.
     fn carried(flows: &[FlowSpec]) -> (SliceData, LoadEnd) {
-        let flow = |spec: &FlowSpec| FlowJob {
-            arm: 0,
-            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
-            also: Vec::new(),
-            host: "a".to_owned(),
-            trust: String::new(),
-            spec: spec.clone(),
-            arrivals: spec.resolved(None),
-            every_ns: None,
-            trace: None,
-            sources: Vec::new(),
-            keeps_content: false,
-        };
         let job = LoadJob {
-            flows: flows.iter().map(flow).collect(),
-            slices: vec![SliceJob {
-                arm: 0,
-                start: 0,
-                measure_from: 0,
-                end: SECOND,
-            }],
+            flows: flows
+                .iter()
+                .map(|spec| FlowJob {
+                    arm: 0,
+                    peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
+                    also: Vec::new(),
+                    host: "a".to_owned(),
+                    trust: String::new(),
+                    spec: spec.clone(),
+                    arrivals: spec.resolved(None),
+                    every_ns: None,
+                    trace: None,
+                    sources: Vec::new(),
+                    keeps_content: false,
+                })
+                .collect(),
+            slices: vec![SliceJob { arm: 0, start: 0, measure_from: 0, end: SECOND }],
             drain: Duration::ZERO,
             spin: Spin::OFF,
             threads: vec![None],
             descriptors: 64,
             ..LoadJob::default()
         };
-        let others = ArmModel {
-            service: Distribution::Fixed(500e3),
-            ..ArmModel::default()
-        };
-        let mut world = World::new(&Model {
-            others,
-            ..Model::default()
-        });
+        let others = ArmModel { service: Distribution::Fixed(500e3), ..ArmModel::default() };
+        let mut world = World::new(&Model { others, ..Model::default() });
         let arm = world.instance("a").unwrap();
         world.arms.insert(0, arm);
         let told = Rc::new(RefCell::new((None, None)));
@@ -171,10 +162,7 @@ mod tests {
         let main = FlowSpec::new(4, ArrivalsSpec::Constant(500.0));
         // Due whenever the main flow is, and in the middle between.
         let often = FlowSpec::new(2, ArrivalsSpec::Constant(1000.0));
-        let impatient = FlowSpec {
-            timeout: Duration::from_micros(700),
-            ..often.clone()
-        };
+        let impatient = FlowSpec { timeout: Duration::from_micros(700), ..often.clone() };
         let closed = FlowSpec::new(2, ArrivalsSpec::Closed);
         let [alone, own] = [&main, &often].map(|flow| carried(std::slice::from_ref(flow)).0);
         assert!(alone.offered.abs_diff(500) < 2 && own.offered.abs_diff(1000) < 2);
@@ -193,9 +181,7 @@ mod tests {
             let slowest = |data: &SliceData| data.histograms.response.max();
             assert!(slowest(&alone) < 600_000 && slowest(&own) < 600_000);
             assert!(slowest(&data) > 900_000 || failed > 0);
-            let [arm] = &end.arms[..] else {
-                panic!("{end:?}")
-            };
+            let [arm] = &end.arms[..] else { panic!("{end:?}") };
             assert_eq!((arm.asking.wanted, arm.held.opened), (6, 7));
         }
     }
@@ -206,15 +192,8 @@ mod tests {
             lifetime: Lifetime::Request,
             ..FlowSpec::new(3, ArrivalsSpec::Constant(10.0))
         };
-        let (_, end) = carried(&[
-            FlowSpec::held(1),
-            brief,
-            FlowSpec::new(5, ArrivalsSpec::Closed),
-        ]);
+        let (_, end) = carried(&[FlowSpec::held(1), brief, FlowSpec::new(5, ArrivalsSpec::Closed)]);
         let asking = end.arms[0].asking;
-        assert_eq!(
-            (asking.wanted, asking.open_at_start, asking.open_at_end),
-            (8, 5, 5)
-        );
+        assert_eq!((asking.wanted, asking.open_at_start, asking.open_at_end), (8, 5, 5));
     }
 }

@@ -1,4 +1,4 @@
-//! What a system remembers of connections that have ended: TIME_WAIT.
+//! TIME_WAIT: a system's memory of connections that have ended.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use weir_model::record::SocketCounts;
 
 use crate::model::TimeWait;
 
-/// The connections of one arm's namespace, which outlives the arm's instances.
+/// Ended connections of one arm's namespace, which outlives the arm's instances.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
-    /// (when they are forgotten, nanoseconds of the world; how many), in order of time.
+    /// Ended connections in order of time: (time at which they are forgotten, nanoseconds of the world; number).
     ended: VecDeque<(u64, f64)>,
     waiting: f64,
 }
 
 impl Memory {
-    /// Forgets what is old enough; how much longer requests take with what is left.
+    /// Forgets expired connections and returns the factor by which requests take longer with the remaining ones.
     pub(crate) fn factor(&mut self, model: Option<&TimeWait>, at_ns: u64) -> f64 {
         while let Some((until, count)) = self.ended.front()
             && *until <= at_ns
@@ -29,20 +29,15 @@ impl Memory {
         }
     }
 
-    /// So many requests were passed on.
+    /// Adds the connections of requests that were passed on.
     pub(crate) fn add(&mut self, model: Option<&TimeWait>, requests: u64, at_ns: u64) {
         let Some(model) = model else { return };
         let count = requests as f64 * model.per_request;
-        self.ended
-            .push_back((at_ns + (model.lasts_s * 1e9) as u64, count));
+        self.ended.push_back((at_ns + (model.lasts_s * 1e9) as u64, count));
         self.waiting += count;
     }
 
     pub(crate) fn sockets(&self) -> SocketCounts {
-        SocketCounts {
-            in_use: 1,
-            orphans: 0,
-            time_wait: self.waiting as u64,
-        }
+        SocketCounts { in_use: 1, orphans: 0, time_wait: self.waiting as u64 }
     }
 }

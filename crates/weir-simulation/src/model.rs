@@ -1,4 +1,4 @@
-//! How a simulated host behaves: data alone.
+//! Model of a simulated host: data only.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,48 +7,48 @@ use std::ops::Range;
 /// A host with all three roles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Seed of everything that is left to chance.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Arms that behave in a way of their own, by name.
+    /// Arms with a behaviour of their own, by name.
     pub arms: BTreeMap<String, ArmModel>,
-    /// How all others behave.
+    /// Behaviour of all other arms.
     pub others: ArmModel,
-    /// What all arms share.
+    /// Properties that all arms share.
     pub machine: Machine,
-    /// What sends the load.
+    /// The load generator.
     pub generator: Generator,
-    /// How many hosts send it, each its share; at least 1.
+    /// Number of hosts that send the load, each its share; at least 1.
     pub generators: usize,
-    /// How finely it is played.
+    /// Granularity of the simulation.
     pub grain: Grain,
-    /// What its agent tells that is not so.
+    /// False addresses that the agent reports.
     pub told: Told,
 }
 
-/// Addresses that an agent tells instead of its own, as that of a host may which somebody has taken over.
+/// Addresses that an agent reports instead of its own, as a host might that somebody has taken over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Where arms listen in clear.
+    /// Address at which arms claim to listen in clear.
     pub listen: Option<SocketAddr>,
-    /// Where they listen over TLS.
+    /// Address at which arms claim to listen over TLS.
     pub tls_listen: Option<SocketAddr>,
-    /// Where the origin server listens.
+    /// Address at which the origin server claims to listen.
     pub origin: Option<SocketAddr>,
 }
 
-/// How finely a host is played.
+/// Granularity of the simulation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grain {
-    /// Request by request.
+    /// Each request by itself.
     #[default]
     Requests,
-    /// A slice of a closed loop as a whole, to an arm without faults and errors: as many answers as its workers have
-    /// time for, scattered as those of independent requests are. All else is played by requests.
+    /// Each slice of a closed loop as a whole, for an arm without faults and errors: as many answers as its workers
+    /// have time for, with the scatter of independent requests. Everything else is simulated request by request.
     Slices,
 }
 
 impl Default for Model {
-    /// Arms that are all alike, on a machine and with a generator without faults.
+    /// Equal arms on a machine and with a generator without faults.
     fn default() -> Model {
         Model {
             seed: 1,
@@ -63,33 +63,32 @@ impl Default for Model {
     }
 }
 
-/// How an arm behaves.
+/// Behaviour of an arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArmModel {
-    /// How long a worker is busy with a request.
+    /// Time for which a worker is busy with a request.
     pub service: Distribution,
-    /// Requests that are worked on at the same time; the others wait in order. The arm's capacity is
-    /// this over the mean of `service`.
+    /// Number of requests that are worked on at the same time; the others wait in order. The arm's capacity is this
+    /// number divided by the mean of `service`.
     pub workers: usize,
     /// Share of the service time that is CPU time of the proxy, 0..1.
     pub cpu_share: f64,
-    /// What makes its requests take longer or shorter for a while.
+    /// Noise that makes its requests take longer or shorter for a while.
     pub noise: Noise,
-    /// How much two instances of its proxy differ: standard deviation of the logarithm of the service
-    /// time, drawn anew when one starts.
+    /// Difference between instances of its proxy: standard deviation of the logarithm of the service time, drawn anew
+    /// at each start.
     pub instance_sd: f64,
-    /// It is slower when it has just started.
+    /// Slowness just after a start.
     pub slow_start: Option<SlowStart>,
-    /// How much slower it gets with every second that it runs: 0.01 is one per cent of what it was at the
-    /// start.
+    /// Slowdown with every second of running: 0.01 is one per cent of the initial service time.
     pub leak_per_s: f64,
-    /// How much longer its requests take for every other arm that runs: 0.01 is one per cent.
+    /// Slowdown of its requests for every other arm that runs: 0.01 is one per cent.
     pub crowding: f64,
-    /// What its system remembers of connections that have ended.
+    /// Memory of its system for connections that have ended.
     pub time_wait: Option<TimeWait>,
     /// Responses that are errors.
     pub errors: Errors,
-    /// What goes wrong at a time.
+    /// Faults at given times.
     pub faults: Vec<Fault>,
 }
 
@@ -97,10 +96,7 @@ impl Default for ArmModel {
     /// One worker that carries 2,000 requests/s; service times spread by a tenth.
     fn default() -> ArmModel {
         ArmModel {
-            service: Distribution::LogNormal {
-                median_ns: 500e3,
-                sigma: 0.1,
-            },
+            service: Distribution::LogNormal { median_ns: 500e3, sigma: 0.1 },
             workers: 1,
             cpu_share: 0.9,
             noise: Noise::default(),
@@ -116,19 +112,16 @@ impl Default for ArmModel {
 }
 
 impl ArmModel {
-    /// The same, with service times that are so many times as long.
+    /// Returns the same model with service times multiplied by `factor`.
     pub fn slower(&self, factor: f64) -> ArmModel {
-        ArmModel {
-            service: self.service.times(factor),
-            ..self.clone()
-        }
+        ArmModel { service: self.service.times(factor), ..self.clone() }
     }
 }
 
 /// A distribution of times, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
-    /// Always the same.
+    /// Constant, nanoseconds.
     Fixed(f64),
     /// Exponential with this mean.
     Exponential {
@@ -142,19 +135,19 @@ pub enum Distribution {
         /// Standard deviation of the logarithm.
         sigma: f64,
     },
-    /// Most are quick, some take long.
+    /// Mostly quick, sometimes slow.
     Bimodal {
-        /// The quick ones, nanoseconds.
+        /// Quick time, nanoseconds.
         quick_ns: f64,
-        /// The others, nanoseconds.
+        /// Slow time, nanoseconds.
         slow_ns: f64,
-        /// Share of the others, 0..1.
+        /// Share of slow times, 0..1.
         slow_share: f64,
     },
 }
 
 impl Distribution {
-    /// Mean and standard deviation, nanoseconds.
+    /// Returns mean and standard deviation, nanoseconds.
     pub fn moments(self) -> (f64, f64) {
         match self {
             Distribution::Fixed(ns) => (ns, 0.0),
@@ -163,33 +156,24 @@ impl Distribution {
                 let mean = median_ns * (0.5 * sigma * sigma).exp();
                 (mean, mean * (sigma * sigma).exp_m1().sqrt())
             }
-            Distribution::Bimodal {
-                quick_ns,
-                slow_ns,
-                slow_share,
-            } => (
+            Distribution::Bimodal { quick_ns, slow_ns, slow_share } => (
                 quick_ns + slow_share * (slow_ns - quick_ns),
                 (slow_share * (1.0 - slow_share)).sqrt() * (slow_ns - quick_ns),
             ),
         }
     }
 
-    /// All times multiplied.
+    /// Returns the distribution with all times multiplied by `factor`.
     pub fn times(self, factor: f64) -> Distribution {
         match self {
             Distribution::Fixed(ns) => Distribution::Fixed(ns * factor),
-            Distribution::Exponential { mean_ns } => Distribution::Exponential {
-                mean_ns: mean_ns * factor,
-            },
-            Distribution::LogNormal { median_ns, sigma } => Distribution::LogNormal {
-                median_ns: median_ns * factor,
-                sigma,
-            },
-            Distribution::Bimodal {
-                quick_ns,
-                slow_ns,
-                slow_share,
-            } => Distribution::Bimodal {
+            Distribution::Exponential { mean_ns } => {
+                Distribution::Exponential { mean_ns: mean_ns * factor }
+            }
+            Distribution::LogNormal { median_ns, sigma } => {
+                Distribution::LogNormal { median_ns: median_ns * factor, sigma }
+            }
+            Distribution::Bimodal { quick_ns, slow_ns, slow_share } => Distribution::Bimodal {
                 quick_ns: quick_ns * factor,
                 slow_ns: slow_ns * factor,
                 slow_share,
@@ -198,35 +182,35 @@ impl Distribution {
     }
 }
 
-/// What makes requests take longer or shorter for a while; factors multiply. Times are seconds of the world.
+/// Noise that makes requests take longer or shorter for a while; factors multiply. Times are seconds of the world.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Noise {
-    /// Standard deviation of the logarithm, drawn anew for each slice.
+    /// Standard deviation of the logarithm of a factor that is drawn anew for each slice.
     pub white: f64,
-    /// Change of the logarithm per second.
+    /// Change of the factor's logarithm per second.
     pub drift_per_s: f64,
-    /// What stays for a while.
+    /// Noise that persists for a while.
     pub correlated: Option<Correlated>,
-    /// What comes now and then.
+    /// Bursts that occur now and then.
     pub bursts: Option<Bursts>,
-    /// From so many seconds on, this factor.
+    /// Steps: (seconds, factor), each effective from its time on.
     pub steps: Vec<(f64, f64)>,
-    /// Slices that take longer by themselves.
+    /// Single slices that take longer.
     pub outliers: Option<Outliers>,
-    /// Degrees of freedom of Student's t, of which `white` is then the scale; 0: normal.
+    /// Degrees of freedom of Student's t, of which `white` is then the scale; 0 stands for a normal distribution.
     pub freedom: u32,
 }
 
-/// Slices that take longer, each whatever the one before did.
+/// Slices that take longer, independent of each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outliers {
-    /// Their share, 0..1.
+    /// Share of these slices, 0..1.
     pub share: f64,
-    /// How much longer.
+    /// Factor by which they take longer.
     pub factor: f64,
 }
 
-/// Noise that is nearly the same a moment later: an Ornstein-Uhlenbeck process.
+/// Noise with a slowly changing value: an Ornstein-Uhlenbeck process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correlated {
     /// Standard deviation of the logarithm in the long run.
@@ -235,40 +219,40 @@ pub struct Correlated {
     pub time_s: f64,
 }
 
-/// Times in which everything takes longer, which come at random.
+/// Times in which everything takes longer, at random.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bursts {
-    /// Mean time from the end of one to the begin of the next, seconds.
+    /// Mean time from the end of one burst to the beginning of the next, seconds.
     pub every_s: f64,
-    /// Mean length, seconds.
+    /// Mean length of a burst, seconds.
     pub length_s: f64,
-    /// How much longer.
+    /// Factor by which everything takes longer.
     pub factor: f64,
 }
 
-/// Slower when it has just started.
+/// Slowness of an arm that has just started.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowStart {
-    /// How much slower the first request is.
+    /// Factor by which the first request takes longer.
     pub factor: f64,
     /// Seconds after which the excess has fallen to 1/e.
     pub time_s: f64,
 }
 
-/// Connections to the origin that stay in TIME_WAIT, and what that costs once there are too many.
+/// Connections to the origin that stay in TIME_WAIT, and the cost of too many of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeWait {
-    /// Connections that end with each request, mean.
+    /// Mean number of connections that end with each request.
     pub per_request: f64,
-    /// How long each is remembered, seconds.
+    /// Seconds for which each connection is remembered.
     pub lasts_s: f64,
-    /// How many there is room for.
+    /// Number of connections from which on requests take longer.
     pub room: f64,
-    /// How much longer requests take beyond that.
+    /// Factor by which requests take longer beyond that number.
     pub factor: f64,
 }
 
-/// Responses of status 502, which come in runs.
+/// Responses of status 502, which occur in runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Errors {
     /// Share of all responses in the long run, 0..1.
@@ -277,70 +261,65 @@ pub struct Errors {
     pub run: f64,
 }
 
-/// What goes wrong. Times are seconds of the world, which begins when the run does.
+/// Fault of an arm. Times are seconds of the world, which begins when the run does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
-    /// The proxy does not start, and says this.
+    /// The proxy does not start, with this message.
     DoesNotStart(String),
     /// The proxy ends by itself.
     Crash {
-        /// When, seconds.
+        /// Time of the crash, seconds.
         at_s: f64,
     },
     /// Connections are refused.
     Refuse(Range<f64>),
-    /// Nothing is answered until it is over.
+    /// Nothing is answered until the end of the stall.
     Stall(Range<f64>),
 }
 
-/// What all arms share.
+/// Properties that all arms share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
-    /// What makes requests of all arms take longer or shorter.
+    /// Noise that makes requests of all arms take longer or shorter.
     pub noise: Noise,
     /// Times in which a CPU stands still.
     pub hold_ups: Option<HoldUps>,
     /// Share of the CPUs' time that a hypervisor takes, 0..1.
     pub steal: f64,
-    /// CPUs; half of them are the proxies'.
+    /// Number of CPUs; half of them are the proxies'.
     pub cpus: u32,
 }
 
-/// Times in which a CPU stands still, at random; each as long as any other between two bounds. As often it is the
-/// proxies' CPU as the generator's.
+/// Times in which a CPU stands still, at random, with lengths uniform between two bounds. The proxies' CPU and the
+/// generator's are affected equally often.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HoldUps {
-    /// In a second, on average, both CPUs together.
+    /// Mean number per second, both CPUs together.
     pub per_s: f64,
-    /// Shortest and longest, nanoseconds.
+    /// Shortest and longest length, nanoseconds.
     pub length_ns: (f64, f64),
-    /// Time between the interrupts of a meter on each CPU, nanoseconds; 0: without meters.
+    /// Time between the interrupts of a meter on each CPU, nanoseconds; 0 if there are no meters.
     pub meter_ns: f64,
 }
 
 impl Default for Machine {
     fn default() -> Machine {
-        Machine {
-            noise: Noise::default(),
-            hold_ups: None,
-            steal: 0.0,
-            cpus: 4,
-        }
+        Machine { noise: Noise::default(), hold_ups: None, steal: 0.0, cpus: 4 }
     }
 }
 
-/// What sends the load.
+/// The load generator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generator {
-    /// How late it sends what is due.
+    /// Delay with which it sends requests that are due.
     pub lag: Distribution,
     /// Times in which it sends nothing: (seconds of the world, length in seconds).
     pub held_up: Vec<(f64, f64)>,
-    /// CPU time of a request, nanoseconds.
+    /// CPU time per request, nanoseconds.
     pub cpu_ns: f64,
-    /// How late counters are read, nanoseconds.
+    /// Delay with which counters are read, nanoseconds.
     pub late_ns: u64,
-    /// Of several generators: how much later than the first the others say that they have started, nanoseconds.
+    /// Delay with which other generators report their start after the first one, nanoseconds.
     pub apart_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Hosts whose noise is known: what the statistics are proven on (docs/statistics.md).
+//! Hosts with known noise, on which the statistics are validated (docs/statistics.md).
 
 use weir_stats::SplitMix64;
 
@@ -7,26 +7,22 @@ use crate::model::{
 };
 use crate::scenarios::SICK;
 
-/// A row of the table.
+/// A row of the table of noises.
 #[derive(Debug, Clone, Copy)]
 pub struct NoiseRow {
-    /// What it shows.
+    /// Name of the noise.
     pub name: &'static str,
-    /// Requests per second; `None`: a closed loop.
+    /// Requests per second; `None` for a closed loop.
     pub rate: Option<f64>,
-    /// How much faster the arm [`SICK`] is in truth; `None`: not by a factor.
+    /// True factor by which the arm [`SICK`] is faster; `None` if it differs in another way.
     pub effect: Option<f64>,
     change: fn(&mut Model),
 }
 
 impl NoiseRow {
-    /// Its host; another one for each seed.
+    /// Returns the model of the host, a different one for each seed.
     pub fn model(&self, seed: u64) -> Model {
-        let mut model = Model {
-            seed,
-            grain: Grain::Slices,
-            ..Model::default()
-        };
+        let mut model = Model { seed, grain: Grain::Slices, ..Model::default() };
         model.machine.noise.white = 0.03;
         (self.change)(&mut model);
         if let Some(effect) = self.effect {
@@ -37,34 +33,21 @@ impl NoiseRow {
     }
 }
 
-/// Seconds that a block of three arms and slices of 100 ms takes.
+/// Duration of a block of three arms and slices of 100 ms, seconds.
 const BLOCK_S: f64 = 0.6;
-/// An effect beyond the band of 2 %.
+/// Effect that lies beyond the band of 2 %.
 const EFFECT: Option<f64> = Some(1.03);
 
 const fn closed(name: &'static str, change: fn(&mut Model)) -> NoiseRow {
-    NoiseRow {
-        name,
-        rate: None,
-        effect: EFFECT,
-        change,
-    }
+    NoiseRow { name, rate: None, effect: EFFECT, change }
 }
 
 const fn stalls(name: &'static str, change: fn(&mut Model)) -> NoiseRow {
-    NoiseRow {
-        effect: None,
-        ..closed(name, change)
-    }
+    NoiseRow { effect: None, ..closed(name, change) }
 }
 
 const fn open(name: &'static str, rate: f64, change: fn(&mut Model)) -> NoiseRow {
-    NoiseRow {
-        name,
-        rate: Some(rate),
-        effect: None,
-        change,
-    }
+    NoiseRow { name, rate: Some(rate), effect: None, change }
 }
 
 /// Every row of the table in docs/statistics.md.
@@ -93,22 +76,16 @@ pub static NOISES: [NoiseRow; 21] = [
     open("open loop, hold-ups, meters", 12_000.0, |host| held_up(host, 2e6)),
 ];
 
-/// Quick arms on a machine that stands still now and then, with an interrupt of its meters so often, in nanoseconds.
+/// Makes arms quick and the machine stand still now and then; `meter_ns` is the time between interrupts of its meters.
 fn held_up(host: &mut Model, meter_ns: f64) {
     host.others.service = QUICK;
-    host.machine.hold_ups = Some(HoldUps {
-        meter_ns,
-        ..HOLD_UPS
-    });
+    host.machine.hold_ups = Some(HoldUps { meter_ns, ..HOLD_UPS });
 }
 
-/// Each arm's own noise of 3 %, as much alike from one block to the next as asked for, in place of the machine's.
+/// Replaces the machine's noise by noise of 3 % in each arm, with the given correlation from one block to the next.
 fn correlated(host: &mut Model, lag_1: f64) {
     host.machine.noise = Noise::default();
-    host.others.noise.correlated = Some(Correlated {
-        sd: 0.03,
-        time_s: -BLOCK_S / f64::ln(lag_1),
-    });
+    host.others.noise.correlated = Some(Correlated { sd: 0.03, time_s: -BLOCK_S / f64::ln(lag_1) });
 }
 
 fn slower(host: &mut Model, factor: f64) {
@@ -116,46 +93,27 @@ fn slower(host: &mut Model, factor: f64) {
     host.arms.insert(SICK.to_owned(), arm);
 }
 
-/// In a share of the blocks one arm stands still for half of a block.
+/// Makes one arm stand still for half of a block, in a share of the blocks.
 fn stalled(host: &mut Model, share: f64) {
     let mut numbers = SplitMix64::new(!host.seed);
-    let blocks = (0..100).map(|block| f64::from(block) * BLOCK_S);
-    let hit = blocks.filter(|_| numbers.unit() < share);
-    let faults = hit.map(|from| Fault::Stall(from..from + 0.5 * BLOCK_S));
-    let arm = ArmModel {
-        faults: faults.collect(),
-        ..host.others.clone()
-    };
+    let faults = (0..100)
+        .map(|block| f64::from(block) * BLOCK_S)
+        .filter(|_| numbers.unit() < share)
+        .map(|from| Fault::Stall(from..from + 0.5 * BLOCK_S));
+    let arm = ArmModel { faults: faults.collect(), ..host.others.clone() };
     host.arms.insert(SICK.to_owned(), arm);
 }
 
-/// Now and then everything takes three times as long for a fraction of a second.
-const SHORT_BURSTS: Bursts = Bursts {
-    every_s: 1.0,
-    length_s: 0.1,
-    factor: 3.0,
-};
+/// Bursts in which everything takes three times as long for a fraction of a second.
+const SHORT_BURSTS: Bursts = Bursts { every_s: 1.0, length_s: 0.1, factor: 3.0 };
 
-const THREE_PER_CENT: Outliers = Outliers {
-    share: 0.03,
-    factor: 1.5,
-};
+const THREE_PER_CENT: Outliers = Outliers { share: 0.03, factor: 1.5 };
 
-/// A p99 about ten times as long as the median.
-const HEAVY: Distribution = Distribution::LogNormal {
-    median_ns: 250e3,
-    sigma: 1.0,
-};
+/// Service times with a p99 about ten times as long as the median.
+const HEAVY: Distribution = Distribution::LogNormal { median_ns: 250e3, sigma: 1.0 };
 
-/// A proxy that half of a CPU is enough for at 12,000/s.
-const QUICK: Distribution = Distribution::LogNormal {
-    median_ns: 40e3,
-    sigma: 0.4,
-};
+/// Service times of a proxy that needs half of a CPU at 12,000/s.
+const QUICK: Distribution = Distribution::LogNormal { median_ns: 40e3, sigma: 0.4 };
 
-/// What a shared virtual machine with two CPUs showed.
-const HOLD_UPS: HoldUps = HoldUps {
-    per_s: 1.5,
-    length_ns: (1e6, 4e6),
-    meter_ns: 0.0,
-};
+/// Hold-ups as measured on a shared virtual machine with two CPUs.
+const HOLD_UPS: HoldUps = HoldUps { per_s: 1.5, length_ns: (1e6, 4e6), meter_ns: 0.0 };

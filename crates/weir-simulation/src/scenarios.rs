@@ -1,25 +1,21 @@
-//! Hosts on which something goes wrong, one thing each: what everything that decides is tried on.
+//! Hosts with one fault each, on which everything that decides is tested.
 
 use crate::model::{ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Model, SlowStart};
 
-/// The arm of a scenario that something happens to; arms of other names are all alike.
+/// Name of the faulty arm of a scenario; arms with other names are all alike.
 pub const SICK: &str = "sick";
 
-/// Every scenario by its name. The seed is the model's.
+/// Returns every scenario by its name. The seed is the model's.
 pub fn scenarios(seed: u64) -> Vec<(&'static str, Model)> {
     let model = |change: fn(&mut Model)| {
-        let mut model = Model {
-            seed,
-            ..Model::default()
-        };
+        let mut model = Model { seed, ..Model::default() };
         change(&mut model);
         model
     };
-    let rows = SCENARIOS.iter();
-    rows.map(|(name, change)| (*name, model(*change))).collect()
+    SCENARIOS.iter().map(|(name, change)| (*name, model(*change))).collect()
 }
 
-/// A name, and what differs from a host without faults.
+/// A name, and the change to a host without faults.
 type Row = (&'static str, fn(&mut Model));
 
 #[rustfmt::skip]
@@ -56,27 +52,17 @@ static SCENARIOS: [Row; 23] = [
     }),
 ];
 
-/// The arm that something happens to.
+/// Returns the faulty arm.
 fn sick(host: &mut Model) -> &mut ArmModel {
     host.arms.entry(SICK.to_owned()).or_default()
 }
 
-/// Now and then everything takes three times as long for a fraction of a second.
-const SHORT_BURSTS: Bursts = Bursts {
-    every_s: 1.0,
-    length_s: 0.1,
-    factor: 3.0,
-};
+/// Bursts in which everything takes three times as long for a fraction of a second.
+const SHORT_BURSTS: Bursts = Bursts { every_s: 1.0, length_s: 0.1, factor: 3.0 };
 
-/// Everything takes longer or shorter for some seconds.
-const SECONDS_LONG: Correlated = Correlated {
-    sd: 0.1,
-    time_s: 2.0,
-};
+/// Noise that makes everything take longer or shorter for some seconds.
+const SECONDS_LONG: Correlated = Correlated { sd: 0.1, time_s: 2.0 };
 
-/// Most requests are quick, some take ten times as long.
-const TWO_MODES: Distribution = Distribution::Bimodal {
-    quick_ns: 400e3,
-    slow_ns: 4e6,
-    slow_share: 0.03,
-};
+/// Service times that are mostly quick, and sometimes ten times as long.
+const TWO_MODES: Distribution =
+    Distribution::Bimodal { quick_ns: 400e3, slow_ns: 4e6, slow_share: 0.03 };

@@ -1,5 +1,5 @@
-//! One slice, request by request: through the generators' connections and the arm's workers, first come first
-//! served.
+//! Simulation of one slice, request by request: through the generators' connections and the arm's workers, first come
+//! first served.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -12,90 +12,91 @@ use crate::chance::Chance;
 use crate::model::{ArmModel, Distribution, Fault};
 use crate::stills::Stills;
 
-/// Bytes of a response, head and content.
+/// Size of a response, head and content, bytes.
 const RESPONSE_BYTES: u64 = 1200;
-/// What the kernel says where nobody listens.
+/// Kernel's message if nobody listens.
 const REFUSED: &str = "Connection refused (os error 111)";
-/// What the engine says of a response that takes too long.
+/// Engine's message for a response that takes too long.
 const TIMEOUT: &str = "no complete response within the timeout";
 
-/// What a slice is played with. Times are nanoseconds since the trial's start, but for those of the world.
+/// Inputs of the simulation of a slice. Times are nanoseconds since the trial's start, unless they are times of the
+/// world.
 pub(crate) struct Play<'a> {
     pub(crate) slice: Slice,
-    /// The trial's start in the world.
+    /// Start of the trial, nanoseconds of the world.
     pub(crate) origin_ns: u64,
     pub(crate) arm: &'a ArmModel,
-    /// What service times are multiplied by, and lags.
+    /// Factor for service times; `lag` is the distribution of dispatch lags.
     pub(crate) factor: f64,
     pub(crate) lag: Distribution,
-    /// Times of the world in which nothing is sent.
+    /// Times in which nothing is sent: (seconds of the world, length in seconds).
     pub(crate) held_up: &'a [(f64, f64)],
-    /// When the CPUs of the arm and of the generator stand still, ascending.
+    /// Times in which the CPUs of the arm and of the generator stand still, ascending.
     pub(crate) hold_ups: &'a Stills,
-    /// What each flow of each generator sends.
+    /// Senders, one for each flow of each generator.
     pub(crate) senders: Vec<Sender>,
     pub(crate) status: u16,
 }
 
-/// What is under way when a slice ends, and goes on in the next one if that is the same arm's. Times are nanoseconds since
-/// the trial's start.
+/// Work in progress at the end of a slice. It continues in the next slice if that is the same arm's. Times are
+/// nanoseconds since the trial's start.
 pub(crate) struct UnderWay {
     arm: usize,
     end: u64,
-    /// When each worker is free.
+    /// Time at which each worker becomes free.
     workers: BinaryHeap<Reverse<u64>>,
-    /// What each sender has left.
+    /// Work in progress of each sender.
     senders: Vec<Left>,
 }
 
-/// What a sender has left when a slice ends.
+/// Work in progress of a sender at the end of a slice.
 #[derive(Default)]
 struct Left {
-    /// When each connection is free.
+    /// Time at which each connection becomes free.
     free: BinaryHeap<Reverse<u64>>,
-    /// When requests were due that have found no connection.
+    /// Due times of requests that have found no connection.
     unsent: Vec<u64>,
-    /// When requests were sent, and will be answered.
+    /// Requests under way: (time sent, time of the answer).
     answers: Vec<(u64, u64)>,
 }
 
 impl UnderWay {
-    /// Whether this slice goes on with it.
+    /// Returns true if `slice` continues this work.
     pub(crate) fn goes_on_in(&self, slice: Slice) -> bool {
         (self.arm, self.end) == (slice.arm, slice.start)
     }
 }
 
-/// A flow's part in a slice.
+/// The requests of a flow in a slice.
 pub(crate) struct Sender {
     pub(crate) connections: u32,
     pub(crate) timeout_ns: u64,
-    /// When requests are due, ascending; `None`: a closed loop.
+    /// Times at which requests are due, ascending; `None` in a closed loop.
     pub(crate) due: Option<Vec<u64>>,
 }
 
-/// What became of a slice.
+/// Result of a simulated slice.
 pub(crate) struct Played {
-    /// What each sender counted.
+    /// Counts of each sender.
     pub(crate) data: Vec<SliceData>,
     /// Time that the arm's workers were busy, nanoseconds.
     pub(crate) busy_ns: f64,
-    /// Requests that reached the arm.
+    /// Number of requests that reached the arm.
     pub(crate) requests: u64,
-    /// What has not ended yet; nothing of a slice that was played as a whole.
+    /// Work in progress at the end; `None` for a slice that was simulated as a whole.
     pub(crate) under_way: Option<UnderWay>,
 }
 
-/// A sender while the slice lasts.
+/// State of a sender during the slice.
 struct Going {
-    /// Due requests that were sent or given up.
+    /// Number of due requests that were sent or given up.
     tried: usize,
     left: Left,
     data: SliceData,
     errors: BTreeMap<(ErrorKind, &'static str), u64>,
 }
 
-/// One request on its way.
+/// A request to be sent.
 #[derive(Clone, Copy)]
 struct Request {
     sender: usize,
@@ -104,8 +105,8 @@ struct Request {
 }
 
 impl Play<'_> {
-    /// Plays it, going on with what is under way. `failing`: whether the last response was an error, which is so for the
-    /// next as well then.
+    /// Simulates the slice, starting with the work in progress. `failing` is true if the last response was an error,
+    /// which makes the next one likely to be one too.
     pub(crate) fn play(
         &mut self,
         under_way: Option<UnderWay>,
@@ -129,18 +130,10 @@ impl Play<'_> {
                 }
             }
         }
-        let mut played = Played {
-            data: Vec::new(),
-            busy_ns: 0.0,
-            requests: 0,
-            under_way: None,
-        };
+        let mut played = Played { data: Vec::new(), busy_ns: 0.0, requests: 0, under_way: None };
         while let Some(request) = self.next(&mut senders, chance) {
-            let ended = self.serve(
-                request,
-                &mut senders[request.sender],
-                (chance, failing),
-                |service| {
+            let ended =
+                self.serve(request, &mut senders[request.sender], (chance, failing), |service| {
                     played.busy_ns += service as f64;
                     played.requests += 1;
                     // The worker that is free first, but not before the request is there.
@@ -149,24 +142,20 @@ impl Play<'_> {
                     let end = self.held_up(begin, service);
                     workers.push(Reverse(end));
                     end
-                },
-            );
+                });
             senders[request.sender].left.free.push(Reverse(ended));
         }
         played.under_way = Some(UnderWay {
             arm: self.slice.arm,
             end: self.slice.end,
             workers,
-            senders: senders
-                .iter_mut()
-                .map(|going| std::mem::take(&mut going.left))
-                .collect(),
+            senders: senders.iter_mut().map(|going| std::mem::take(&mut going.left)).collect(),
         });
         played.data = senders.into_iter().map(Going::told).collect();
         played
     }
 
-    /// Whether the slice can be played as a whole: see [`crate::Grain::Slices`].
+    /// Returns true if the slice can be simulated as a whole: see [`crate::Grain::Slices`].
     pub(crate) fn is_plain(&self) -> bool {
         let arm = self.arm;
         let is_closed = |sender: &Sender| sender.due.is_none();
@@ -179,7 +168,7 @@ impl Play<'_> {
             && *self.hold_ups == Stills::default()
     }
 
-    /// Plays it as a whole.
+    /// Simulates the slice as a whole.
     pub(crate) fn play_whole(&self, chance: &mut Chance) -> Played {
         let (mean, sd) = self.arm.service.moments();
         let workers = self.arm.workers.max(1) as f64;
@@ -216,7 +205,7 @@ impl Play<'_> {
         }
     }
 
-    /// When work that begins at a moment ends, its CPU standing still in between or not.
+    /// Returns the time at which work that begins at a moment ends, with the standstills of its CPU.
     fn held_up(&self, begin: u64, service: u64) -> u64 {
         let mut end = begin + service;
         for still in &self.hold_ups.proxy {
@@ -227,7 +216,7 @@ impl Play<'_> {
         end
     }
 
-    /// When the generator does what it would do at a moment.
+    /// Returns the first time from a moment on at which the generator does not stand still.
     fn awake(&self, at: u64) -> u64 {
         let still = self.hold_ups.generator.iter();
         let mut still = still.filter(|still| still.contains(&at));
@@ -238,16 +227,13 @@ impl Play<'_> {
         let free = vec![Reverse(self.slice.start); sender.connections as usize];
         Going {
             tried: 0,
-            left: Left {
-                free: BinaryHeap::from(free),
-                ..Left::default()
-            },
+            left: Left { free: BinaryHeap::from(free), ..Left::default() },
             data: SliceData::new(),
             errors: BTreeMap::new(),
         }
     }
 
-    /// When a sender can send its next request.
+    /// Returns the time at which a sender can send its next request; `None` if it has none.
     fn ready(&self, sender: &Sender, going: &Going) -> Option<u64> {
         let free = going.left.free.peek().map(|Reverse(free)| *free);
         match &sender.due {
@@ -259,14 +245,17 @@ impl Play<'_> {
         }
     }
 
-    /// The next request that is sent before the slice ends. What is due and finds no connection before that is
-    /// given up.
+    /// Returns the next request that is sent before the slice ends. Due requests that find no connection before that
+    /// are given up.
     fn next(&self, senders: &mut [Going], chance: &mut Chance) -> Option<Request> {
         loop {
-            let all = self.senders.iter().zip(&*senders).enumerate();
-            let ready = all
-                .filter_map(|(place, (sender, going))| Some((self.ready(sender, going)?, place)));
-            let (at, sender) = ready.min()?;
+            let (at, sender) = self
+                .senders
+                .iter()
+                .zip(&*senders)
+                .enumerate()
+                .filter_map(|(place, (sender, going))| Some((self.ready(sender, going)?, place)))
+                .min()?;
             let going = &mut senders[sender];
             let free = going.left.free.pop();
             let Some(due) = &self.senders[sender].due else {
@@ -293,14 +282,10 @@ impl Play<'_> {
         }
     }
 
-    /// A request that could be sent at a moment, and is when the generator gets to it.
+    /// Makes a request that could be sent at a moment, with the time at which the generator really sends it.
     fn sent(&self, sender: usize, intended: u64, at: u64, chance: &mut Chance) -> Request {
         let is_open = self.senders[sender].due.is_some();
-        let lag = if is_open {
-            chance.time(self.lag).max(0.0) as u64
-        } else {
-            0
-        };
+        let lag = if is_open { chance.time(self.lag).max(0.0) as u64 } else { 0 };
         let mut sent = at + lag;
         for (from, length) in self.held_up {
             let from = self.of_trial(*from);
@@ -310,14 +295,10 @@ impl Play<'_> {
             }
         }
         let sent = self.awake(sent);
-        Request {
-            sender,
-            intended: if is_open { intended } else { sent },
-            sent,
-        }
+        Request { sender, intended: if is_open { intended } else { sent }, sent }
     }
 
-    /// Seconds of the world as nanoseconds of the trial.
+    /// Converts seconds of the world to nanoseconds of the trial.
     fn of_trial(&self, seconds: f64) -> i64 {
         (seconds * 1e9) as i64 - self.origin_ns as i64
     }
@@ -326,7 +307,7 @@ impl Play<'_> {
         (self.of_trial(times.start)..self.of_trial(times.end)).contains(&(at as i64))
     }
 
-    /// Whether connections are refused at a moment.
+    /// Returns true if connections are refused at a moment.
     fn refuses(&self, at: u64) -> bool {
         self.arm.faults.iter().any(|fault| match fault {
             Fault::Refuse(times) => self.is_within(at, times),
@@ -335,7 +316,7 @@ impl Play<'_> {
         })
     }
 
-    /// The first moment from this one on at which the arm does not stand still.
+    /// Returns the first time from a moment on at which the arm does not stall.
     fn unstalled(&self, at: u64) -> u64 {
         let stalls = self.arm.faults.iter().filter_map(|fault| match fault {
             Fault::Stall(times) if self.is_within(at, times) => Some(self.of_trial(times.end)),
@@ -344,7 +325,7 @@ impl Play<'_> {
         stalls.max().map_or(at, |end| end as u64)
     }
 
-    /// What becomes of a request; when its connection is free again. `work` has the arm do it.
+    /// Handles a request and returns the time at which its connection is free again. `work` has the arm process it.
     fn serve(
         &self,
         request: Request,
@@ -355,10 +336,7 @@ impl Play<'_> {
         let data = &mut going.data;
         data.offered += u64::from(self.slice.measures(request.sent));
         if self.refuses(request.sent) {
-            *going
-                .errors
-                .entry((ErrorKind::Connect, REFUSED))
-                .or_default() += 1;
+            *going.errors.entry((ErrorKind::Connect, REFUSED)).or_default() += 1;
             // The engine waits a moment before it tries again.
             return request.sent + 1_000_000;
         }
@@ -366,10 +344,7 @@ impl Play<'_> {
         let done = self.awake(work(service));
         let timeout = self.senders[request.sender].timeout_ns;
         if done - request.sent > timeout {
-            *going
-                .errors
-                .entry((ErrorKind::Timeout, TIMEOUT))
-                .or_default() += 1;
+            *going.errors.entry((ErrorKind::Timeout, TIMEOUT)).or_default() += 1;
             return request.sent + timeout;
         }
         let status = self.status_of(chance, failing);
@@ -378,20 +353,17 @@ impl Play<'_> {
         data.received_bytes += RESPONSE_BYTES;
         if self.slice.measures(request.intended) {
             let times = &mut data.histograms;
-            times
-                .response
-                .saturating_record((done - request.intended).max(1));
+            times.response.saturating_record((done - request.intended).max(1));
             if self.senders[request.sender].due.is_some() {
-                times
-                    .service
-                    .saturating_record((done - request.sent).max(1));
+                times.service.saturating_record((done - request.sent).max(1));
             }
         }
         going.answered(self.slice, request.sent, done);
         done
     }
 
-    /// Errors come in runs: a chain of two states with the share and the mean length of the model.
+    /// Draws the status of a response. Errors occur in runs: a chain of two states with the share and the mean length
+    /// of the model.
     fn status_of(&self, chance: &mut Chance, failing: &mut bool) -> u16 {
         let errors = self.arm.errors;
         if errors.share <= 0.0 {
@@ -399,16 +371,13 @@ impl Play<'_> {
         }
         let leave = 1.0 / errors.run.max(1.0);
         let enter = leave * errors.share / (1.0 - errors.share).max(1e-9);
-        *failing = match *failing {
-            true => !chance.happens(leave),
-            false => chance.happens(enter),
-        };
+        *failing = if *failing { !chance.happens(leave) } else { chance.happens(enter) };
         if *failing { 502 } else { self.status }
     }
 }
 
 impl Going {
-    /// Counts an answer as far as it is in this slice; the next one may have the rest.
+    /// Counts the part of an answer that lies in this slice; the next slice may have the rest.
     fn answered(&mut self, slice: Slice, sent: u64, done: u64) {
         self.data.completed += u64::from(slice.measures(done));
         self.data.served_thousandths += slice.served(sent, done);

@@ -1,4 +1,4 @@
-//! Moments in which CPUs of the machine stand still, and what meters see of them.
+//! Standstills of the machine's CPUs, and the meters' view of them.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::chance::Chance;
 use crate::model::Machine;
 use crate::noise::NS_PER_S;
 
-/// A meter takes no notice of an interrupt that is less late.
+/// Minimum lateness of an interrupt that a meter counts, nanoseconds.
 const LEAST_NS: u64 = 200_000;
 
-/// When CPUs stand still in a slice.
+/// Times in which CPUs stand still in a slice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stills {
     pub(crate) proxy: Vec<Range<u64>>,
@@ -20,7 +20,7 @@ pub(crate) struct Stills {
 }
 
 impl Stills {
-    /// Those of a slice, and what meters see of them.
+    /// Draws the standstills of a slice, and the meters' record of them.
     pub(crate) fn of(machine: &Machine, slice: Slice, chance: &mut Chance) -> (Stills, HoldUps) {
         let mut all = Stills::default();
         let Some(of) = machine.hold_ups else {
@@ -44,18 +44,15 @@ impl Stills {
                 seen.times += 1;
                 seen.late_ns += late_ns;
             }
-            match is_proxy {
-                true => all.proxy.push(still),
-                false => all.generator.push(still),
+            if is_proxy {
+                all.proxy.push(still);
+            } else {
+                all.generator.push(still);
             }
             at += length;
         }
         let [generator, proxy] = seen.map(|seen| (of.meter_ns > 0.0).then_some(seen));
-        let seen = HoldUps {
-            proxy,
-            generator,
-            origin: None,
-        };
+        let seen = HoldUps { proxy, generator, origin: None };
         (all, seen)
     }
 }

@@ -1,4 +1,4 @@
-//! A simulated host in its time: arms, counters, and trials that go on.
+//! A simulated host and its time: arms, counters, and trials in progress.
 
 use std::collections::BTreeMap;
 
@@ -16,35 +16,35 @@ use crate::noise::{NS_PER_S, NoiseState};
 use crate::slice::{Play, Played, UnderWay};
 use crate::stills::Stills;
 
-/// What a proxy takes to start.
+/// Time that a proxy takes to start, nanoseconds.
 pub(crate) const START_NS: u64 = 50_000_000;
-/// What opening connections takes before a trial's first slice.
+/// Time that opening connections takes before a trial's first slice, nanoseconds.
 const OPENING_NS: u64 = 10_000_000;
 
 type ToWatch = Box<dyn FnMut(Part<WatchJob>)>;
 
-/// A simulated host. Time goes on when something is started, and in [`World::advance`].
+/// A simulated host. Time advances when something is started, and in [`World::advance`].
 pub struct World {
     pub(crate) model: Model,
     /// Nanoseconds since the world began.
     pub now_ns: u64,
     seeds: SplitMix64,
     machine: NoiseState,
-    /// Of hold-ups.
+    /// Random numbers for hold-ups.
     chance: Chance,
-    /// What meters saw of the slice before.
+    /// Hold-ups of the previous slice, as the meters recorded them.
     held_up: HoldUps,
-    /// Arms that run, by slot.
+    /// Running arms by slot.
     pub(crate) arms: BTreeMap<usize, RunningArm>,
-    /// What the namespace of each slot remembers, whichever instance of its arm is in it.
+    /// Ended connections in the namespace of each slot, whichever instance of its arm is in it.
     pub(crate) memories: BTreeMap<usize, Memory>,
     pub(crate) status: u16,
-    /// Whether arms have namespaces of their own.
+    /// True if arms have namespaces of their own.
     pub(crate) has_networks: bool,
     next_id: u64,
     loads: Vec<Load>,
     watches: Vec<Watch>,
-    /// The next slice of the trial that goes on.
+    /// Index of the next slice of the trial in progress.
     slice: usize,
     origin_ns: u64,
     under_way: Option<UnderWay>,
@@ -53,19 +53,19 @@ pub struct World {
     origin_cpu_ns: f64,
 }
 
-/// An arm that runs.
+/// A running arm.
 pub(crate) struct RunningArm {
     pub(crate) name: String,
     pub(crate) model: ArmModel,
     noise: NoiseState,
     chance: Chance,
-    /// When its instance was started.
+    /// Start of its instance, nanoseconds of the world.
     pub(crate) born_ns: u64,
     pub(crate) pid: u32,
-    /// How much slower this instance is than others.
+    /// Factor by which this instance is slower than others.
     instance: f64,
     failing: bool,
-    /// Counters: CPU time, requests, connections; idle time and steal of its CPUs.
+    /// CPU time of the arm, nanoseconds; the following fields are counters too.
     cpu_ns: f64,
     pub(crate) requests: u64,
     connections: u64,
@@ -80,7 +80,7 @@ struct Watch {
 }
 
 impl World {
-    /// A host as a model says, on which nothing runs yet.
+    /// Makes the host of a model, on which nothing runs yet.
     pub fn new(model: &Model) -> World {
         let mut seeds = SplitMix64::new(model.seed);
         World {
@@ -105,26 +105,21 @@ impl World {
         }
     }
 
-    /// Begins to carry a load out; `to` is told of it as time goes on. Gives its number.
+    /// Begins to carry out a load and returns its id. `to` receives its messages as time goes on.
     pub fn begin_load(&mut self, job: LoadJob, to: ToLoad) -> u64 {
         let id = self.number();
         self.loads.push(Load::new(id, job, to));
         id
     }
 
-    /// Begins to read counters; `to` is told of them as time goes on. Gives its number.
+    /// Begins to read counters and returns an id. `to` receives the readings as time goes on.
     pub fn begin_watch(&mut self, job: WatchJob, to: Box<dyn FnMut(Part<WatchJob>)>) -> u64 {
         let id = self.number();
-        self.watches.push(Watch {
-            id,
-            job,
-            to,
-            is_stopped: false,
-        });
+        self.watches.push(Watch { id, job, to, is_stopped: false });
         id
     }
 
-    /// Nothing is counted here, so `to` is told at once that there is no more. Gives its number.
+    /// Begins sampling and returns an id. Nothing is sampled here, so `to` receives the end at once.
     pub fn begin_samples(&mut self, to: &mut dyn FnMut(Part<SampleJob>)) -> u64 {
         to(Part::End(Ok(SampleEnd::default())));
         self.number()
@@ -135,7 +130,7 @@ impl World {
         self.next_id
     }
 
-    /// Ends something that goes on before its time.
+    /// Stops a load or a watch before its time.
     pub fn stop(&mut self, id: u64) {
         let load = self.loads.iter_mut().find(|load| load.id == id);
         load.into_iter().for_each(|load| load.is_stopped = true);
@@ -143,7 +138,7 @@ impl World {
         watch.into_iter().for_each(|watch| watch.is_stopped = true);
     }
 
-    /// Lets time go on until somebody is told something; `false`: nothing goes on.
+    /// Advances time until a callback has received a message. Returns false if nothing is in progress.
     pub fn advance(&mut self) -> bool {
         if self.loads.iter().all(|load| load.has_told) && self.end_stopped_watches() {
             return true;
@@ -170,18 +165,18 @@ impl World {
             return true;
         }
         let slices = self.loads[0].job.slices.len();
-        match self.slice < slices && !self.loads.iter().any(|load| load.is_stopped) {
-            true => self.play_slice(),
-            false => self.end_trial(),
+        if self.slice < slices && !self.loads.iter().any(|load| load.is_stopped) {
+            self.play_slice();
+        } else {
+            self.end_trial();
         }
         true
     }
 
-    /// Watches that were stopped, or have nothing more to watch, end.
+    /// Ends the watches that were stopped. Returns true if there were any.
     fn end_stopped_watches(&mut self) -> bool {
-        let ended: Vec<usize> = (0..self.watches.len())
-            .filter(|&place| self.watches[place].is_stopped)
-            .collect();
+        let ended: Vec<usize> =
+            (0..self.watches.len()).filter(|&place| self.watches[place].is_stopped).collect();
         for place in ended.iter().rev() {
             let mut watch = self.watches.remove(*place);
             (watch.to)(Part::End(Ok(WatchEnd::default())));
@@ -192,12 +187,8 @@ impl World {
     fn play_slice(&mut self) {
         let (place, load) = (self.slice, &self.loads[0]);
         let job = load.job.slices[place];
-        let slice = Slice {
-            arm: job.arm,
-            start: job.start,
-            measure_from: job.measure_from,
-            end: job.end,
-        };
+        let slice =
+            Slice { arm: job.arm, start: job.start, measure_from: job.measure_from, end: job.end };
         self.tell_reading(place, slice.start);
         let played = self.play(slice);
         let length = (slice.end - slice.start) as f64;
@@ -216,7 +207,7 @@ impl World {
         }
     }
 
-    /// Has the slice's arm do what it is asked; what each generator counts of it.
+    /// Simulates the slice and returns the counts of each generator.
     fn play(&mut self, slice: Slice) -> Vec<SliceData> {
         let (mut senders, mut counts) = (Vec::new(), Vec::new());
         for load in &mut self.loads {
@@ -250,18 +241,14 @@ impl World {
             senders,
             status,
         };
-        let Played {
-            data,
-            busy_ns,
-            requests,
-            under_way,
-        } = if self.model.grain == Grain::Slices && play.is_plain() {
-            play.play_whole(&mut chance)
-        } else {
-            let before = self.under_way.take();
-            let before = before.filter(|before| before.goes_on_in(slice));
-            play.play(before, &mut chance, &mut arm.failing)
-        };
+        let Played { data, busy_ns, requests, under_way } =
+            if self.model.grain == Grain::Slices && play.is_plain() {
+                play.play_whole(&mut chance)
+            } else {
+                let before = self.under_way.take();
+                let before = before.filter(|before| before.goes_on_in(slice));
+                play.play(before, &mut chance, &mut arm.failing)
+            };
         self.under_way = under_way;
         arm.chance = chance;
         arm.cpu_ns += busy_ns * arm.model.cpu_share;
@@ -271,23 +258,20 @@ impl World {
         let mut each = data.into_iter();
         let sums = counts.into_iter().map(|count| {
             let mut data = SliceData::new();
-            let flows = each.by_ref().take(count);
-            flows.for_each(|flow| data.add(&flow));
+            each.by_ref().take(count).for_each(|flow| data.add(&flow));
             data.cpu_ns = (generator.cpu_ns * data.completed_whole as f64) as u64;
             data
         });
         sums.collect()
     }
 
-    /// The slot of the arm at a place of the trial; without a watch the places are the slots.
+    /// Returns the slot of the arm at an index of the trial; without a watch, the index itself.
     fn slot_of(&self, place: usize) -> usize {
         let watch = self.watches.first();
-        watch
-            .and_then(|watch| watch.job.slots.get(place).copied())
-            .unwrap_or(place)
+        watch.and_then(|watch| watch.job.slots.get(place).copied()).unwrap_or(place)
     }
 
-    /// Tells the watches what counters show when a slice begins, or when the last has ended.
+    /// Sends the watches the readings of counters at the beginning of a slice, or at the end of the last one.
     fn tell_reading(&mut self, slice: usize, at: u64) {
         let mut watches = std::mem::take(&mut self.watches);
         for watch in &mut watches {
@@ -296,14 +280,8 @@ impl World {
                 None => (0..watch.job.slots.len()).collect(),
             };
             for arm in arms {
-                let before = slice
-                    .checked_sub(1)
-                    .and_then(|before| watch.job.arms.get(before));
-                let left = if watch.job.arms.len() > slice {
-                    before.copied()
-                } else {
-                    None
-                };
+                let before = slice.checked_sub(1).and_then(|before| watch.job.arms.get(before));
+                let left = if watch.job.arms.len() > slice { before.copied() } else { None };
                 let reading = self.reading(&watch.job, slice, (arm, left.unwrap_or(arm)), at);
                 (watch.to)(Part::Event(reading));
             }
@@ -359,14 +337,14 @@ impl World {
         }
     }
 
-    /// Those of the namespace of the arm at a place.
+    /// Returns the socket counts in the namespace of the arm at an index.
     fn sockets(&self, job: &WatchJob, place: usize) -> Option<SocketCounts> {
         job.proxies.as_ref()?;
         let memory = self.memories.get(job.slots.get(place)?);
         Some(memory.map_or_else(SocketCounts::default, Memory::sockets))
     }
 
-    /// Everybody who goes on ends.
+    /// Ends all loads and watches of the trial.
     fn end_trial(&mut self) {
         let is_whole = self.slice == self.loads[0].job.slices.len();
         if is_whole {
@@ -394,18 +372,10 @@ impl World {
 
     /// Starts an instance of an arm.
     pub(crate) fn instance(&mut self, name: &str) -> Result<RunningArm, Failure> {
-        let model = self
-            .model
-            .arms
-            .get(name)
-            .unwrap_or(&self.model.others)
-            .clone();
+        let model = self.model.arms.get(name).unwrap_or(&self.model.others).clone();
         for fault in &model.faults {
             if let Fault::DoesNotStart(why) = fault {
-                return Err(Failure {
-                    kind: FailureKind::BadInput,
-                    ..Failure::other(why)
-                });
+                return Err(Failure { kind: FailureKind::BadInput, ..Failure::other(why) });
             }
         }
         self.now_ns += START_NS;
@@ -426,17 +396,16 @@ impl World {
         })
     }
 
-    /// A new instance of the arm in a slot: its counters begin at 0.
+    /// Replaces the instance of the arm in a slot by a new one, whose counters begin at 0. Returns its PID.
     pub(crate) fn renewed(&mut self, slot: usize) -> Result<u32, Failure> {
-        let missing = || Failure::other(format!("there is no arm in slot {slot}"));
-        let before = self.arms.get(&slot).ok_or_else(missing)?;
+        let before = self
+            .arms
+            .get(&slot)
+            .ok_or_else(|| Failure::other(format!("there is no arm in slot {slot}")))?;
         // What goes on around it goes on.
         let (name, noise) = (before.name.clone(), before.noise.clone());
         self.next_id += 1;
-        let arm = RunningArm {
-            noise,
-            ..self.instance(&name)?
-        };
+        let arm = RunningArm { noise, ..self.instance(&name)? };
         let pid = arm.pid;
         self.arms.insert(slot, arm);
         Ok(pid)
@@ -444,18 +413,17 @@ impl World {
 }
 
 impl RunningArm {
-    /// What its service times are multiplied by at a moment.
+    /// Returns the factor for its service times at a moment.
     fn factor(&mut self, at_ns: u64) -> f64 {
         let age_s = at_ns.saturating_sub(self.born_ns) as f64 / NS_PER_S;
         let slow = self.model.slow_start;
-        let slow = slow.map_or(1.0, |slow| {
-            1.0 + (slow.factor - 1.0) * (-age_s / slow.time_s).exp()
-        });
+        let slow =
+            slow.map_or(1.0, |slow| 1.0 + (slow.factor - 1.0) * (-age_s / slow.time_s).exp());
         let leak = 1.0 + self.model.leak_per_s * age_s;
         self.noise.factor(at_ns) * self.instance * slow * leak
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     pub(crate) fn has_crashed(&self, now_ns: u64) -> bool {
         self.model.faults.iter().any(
             |fault| matches!(fault, Fault::Crash { at_s } if now_ns as f64 / NS_PER_S >= *at_s),
@@ -463,14 +431,15 @@ impl RunningArm {
     }
 }
 
-/// Whether a load's connections can be opened.
+/// Checks if a load's connections can be opened.
 fn opened(job: &LoadJob, arms: &BTreeMap<usize, RunningArm>, now_ns: u64) -> Result<(), Failure> {
     let all_gone = !arms.is_empty() && arms.values().all(|arm| arm.has_crashed(now_ns));
-    match all_gone || job.flows.is_empty() {
-        true => Err(Failure {
+    if all_gone || job.flows.is_empty() {
+        Err(Failure {
             kind: FailureKind::NoConnection,
             ..Failure::other("no connection could be opened: Connection refused (os error 111)")
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }

@@ -1,13 +1,13 @@
-//! How often intervals cover, verdicts are wrong, and effects are found, for noise of many kinds: the table of
+//! Measures how often intervals cover, verdicts are wrong, and effects are found, for noise of many kinds: the table of
 //! docs/statistics.md.
 //!
 //! ```text
 //! coverage [STUDIES [BLOCKS [INSTANCES]]]
 //! ```
 //!
-//! A study is one comparison: log ratios of blocks made from the rates of two arms, as the analysis makes them, then
-//! [`Estimate`] and [`verdict`] as the analysis has them. What only the lab and the proxies do (queues,
-//! histograms, validity) is left out; the example `simulate` of weir-lab has it, at a thousand times the price.
+//! A study is one comparison: log ratios of blocks, made from the rates of two arms as in the analysis, then
+//! [`Estimate`] and [`verdict`] as in the analysis. Effects of the lab and the proxies (queues, histograms, validity)
+//! are left out; the example `simulate` of weir-lab includes them, at a thousand times the cost.
 
 use std::f64::consts::TAU;
 use std::io::{self, Write as _};
@@ -25,23 +25,24 @@ const EFFECT: f64 = 0.03;
 /// Standard deviation of a block's log ratio, unless a row says otherwise.
 const LOUD: f64 = 0.03;
 
-/// What a study's noise is made of.
+/// Components of a study's noise.
 #[derive(Debug, Clone, Copy)]
 struct Noise {
     name: &'static str,
     /// Standard deviation of a block's log ratio.
     loud: f64,
-    /// Standard deviation of an instance of one arm.
+    /// Standard deviation between instances of one arm.
     instances: f64,
     /// Lag-1 autocorrelation.
     lag_1: f64,
-    /// Share of the blocks in which one of the arms takes longer, how much, and blocks in a row.
+    /// Share of the blocks in which one of the arms takes longer, the size of the effect, and the number of consecutive
+    /// blocks.
     hit: (f64, f64, f64),
-    /// Degrees of freedom; 0: normal.
+    /// Degrees of freedom of a t distribution; 0: normal.
     freedom: u32,
-    /// What a drift over the study and a step in its middle leave in a block's ratio.
+    /// Remainder in a block's ratio of a drift over the study, and of a step in its middle.
     left: (f64, f64),
-    /// Share of the blocks in which the arm stands still, and whether for the whole block.
+    /// Share of the blocks in which the arm stands still, and true if for the whole block.
     stalls: (f64, bool),
 }
 
@@ -82,19 +83,20 @@ const ROWS: [Noise; 22] = [
     Noise { name: "overload: 60 % of the blocks without an answer", stalls: (0.60, true), ..QUIET },
 ];
 
-/// Standard normal (Box & Muller).
+/// Draws a standard normal number (Box & Muller).
 fn normal(rng: &mut SplitMix64) -> f64 {
     (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (TAU * rng.unit()).cos()
 }
 
-/// How a study is laid out.
+/// Layout of a study.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     blocks: usize,
     instances: usize,
 }
 
-/// Log ratios of a study of equal arms and the instance of each block; the stalls are the second arm's.
+/// Simulates a study of equal arms. Returns the log ratios and the instance of each block; the stalls are the second
+/// arm's.
 fn study(noise: &Noise, plan: Plan, rng: &mut SplitMix64) -> (Vec<f64>, Vec<usize>) {
     let (mut sample, mut instances) = (Vec::new(), Vec::new());
     let (mut own, mut hit_for) = (0.0, 0.0);
@@ -122,11 +124,7 @@ fn study(noise: &Noise, plan: Plan, rng: &mut SplitMix64) -> (Vec<f64>, Vec<usiz
         // ABBA leaves what is not linear within a block, to either side by the order.
         let side = if rng.unit() < 0.5 { 1.0 } else { -1.0 };
         log += side * noise.left.0 * 0.05;
-        log += if block == plan.blocks / 2 {
-            side * noise.left.1
-        } else {
-            0.0
-        };
+        log += if block == plan.blocks / 2 { side * noise.left.1 } else { 0.0 };
         if rng.unit() < noise.stalls.0 {
             log = if noise.stalls.1 {
                 f64::NEG_INFINITY
@@ -140,28 +138,26 @@ fn study(noise: &Noise, plan: Plan, rng: &mut SplitMix64) -> (Vec<f64>, Vec<usiz
     (sample, instances)
 }
 
-/// As the analysis makes them of ratios.
+/// Converts log ratios to relative differences, as in the analysis.
 fn differences(logs: &[f64]) -> Vec<f64> {
-    logs.iter()
-        .map(|log| relative_difference(log.exp()))
-        .collect()
+    logs.iter().map(|log| relative_difference(log.exp())).collect()
 }
 
-/// What came of a row's studies.
+/// Results of a row's studies.
 #[derive(Debug, Default)]
 struct Seen {
     studies: u32,
     covered: u32,
     half_widths: Vec<f64>,
-    /// Equal arms, better or worse.
+    /// Number of studies of equal arms with the verdict better or worse.
     false_differences: u32,
-    /// Arms with the effect, equivalent.
+    /// Number of studies of arms with the effect with the verdict equivalent.
     false_equivalents: u32,
     found: u32,
     power: f64,
 }
 
-/// Every number as a share of the studies.
+/// Results as shares of the studies.
 #[derive(Debug, Clone, Copy)]
 struct Shares {
     covered: f64,
@@ -187,29 +183,23 @@ impl Seen {
     }
 }
 
-/// How a study is decided.
+/// Method that decides a study.
 type Decide = fn(&mut SignedRank, &[f64], &[usize]) -> Option<Estimate>;
 
 fn decide(tests: &mut SignedRank, sample: &[f64], instances: &[usize]) -> Option<Estimate> {
     let found = Estimate::of(tests, sample, &of_instances(instances), 0.95)?;
-    let found = if are_few(instances) {
-        found.with_few_instances(sample, instances, 0.95)
-    } else {
-        found
-    };
+    let found =
+        if are_few(instances) { found.with_few_instances(sample, instances, 0.95) } else { found };
     let excludes = found.interval.low > 0.0 || found.interval.high < 0.0;
     assert_eq!(excludes, found.p <= 0.05, "p contradicts the interval");
     Some(found)
 }
 
-/// So many studies of a row; what is true is the pseudo-median of very many blocks.
+/// Simulates this many studies of a row. The true value is the pseudo-median of very many blocks.
 fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
     let mut rng = SplitMix64::new(7);
     let mut tests = SignedRank::new();
-    let many = Plan {
-        blocks: 20_000,
-        instances: 10_000,
-    };
+    let many = Plan { blocks: 20_000, instances: 10_000 };
     let truth = match noise.stalls.0 {
         share if share > 0.0 => {
             hodges_lehmann(&differences(&study(noise, many, &mut rng).0)).unwrap_or(f64::NAN)
@@ -260,10 +250,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => Ok(otherwise),
     };
     let studies = number(10_000)? as u32;
-    let plan = Plan {
-        blocks: number(40)?,
-        instances: number(8)?,
-    };
+    let plan = Plan { blocks: number(40)?, instances: number(8)? };
     writeln!(
         out,
         "{studies} studies a row, {} blocks of {} instances\n",
@@ -280,11 +267,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // A stall is a difference: what is said of it is no error.
         let is_equal = noise.stalls.0 <= 0.0;
         let of_equal = |share: f64| {
-            if is_equal {
-                percent(share)
-            } else {
-                "–".to_owned()
-            }
+            if is_equal { percent(share) } else { "–".to_owned() }
         };
         writeln!(
             out,
@@ -308,10 +291,7 @@ mod tests {
 
     use super::*;
 
-    const PLAN: Plan = Plan {
-        blocks: 40,
-        instances: 8,
-    };
+    const PLAN: Plan = Plan { blocks: 40, instances: 8 };
 
     #[test]
     fn few_instances_are_not_taken_for_the_arms_and_p_agrees_with_the_interval() {
@@ -338,11 +318,7 @@ mod tests {
             if noise.stalls.0 <= 0.0 {
                 let wrong = seen.false_differences.max(seen.false_equivalents);
                 assert!(wrong <= 0.084, "{}: {seen:?}", noise.name);
-                assert!(
-                    (seen.found - seen.power).abs() < 0.2,
-                    "{}: {seen:?}",
-                    noise.name
-                );
+                assert!((seen.found - seen.power).abs() < 0.2, "{}: {seen:?}", noise.name);
             }
         }
     }
@@ -360,10 +336,7 @@ mod tests {
         };
         let alone = of("AR(1) 0.6", uncorrelated);
         let with = of("AR(1) 0.6", decide);
-        assert!(
-            alone.covered + 0.02 < with.covered,
-            "without products: {alone:?} {with:?}"
-        );
+        assert!(alone.covered + 0.02 < with.covered, "without products: {alone:?} {with:?}");
         let by_values: Decide = |tests, sample, instances| {
             let mut found = Estimate::of(tests, sample, &[], 0.95)?;
             let lag_1 = autocorrelation(sample)

@@ -1,34 +1,34 @@
-//! How often growth is called linear or bent, rightly or wrongly: the table of docs/limits.md.
+//! Measures how often growth is called linear or bent, rightly or wrongly: the table of docs/limits.md.
 //!
 //! ```text
 //! growth [RUNS]
 //! ```
 //!
-//! A run is a matrix of rates, each measured in several windows; what is measured grows along a line, along two lines
-//! that meet, or along a curve, with noise of several kinds.
+//! A run is a matrix of rates, each measured in several windows; the measured quantity grows along a line, along two
+//! lines that meet, or along a curve, with noise of several kinds.
 
 use std::io::{self, Write as _};
 
 use weir_stats::SplitMix64;
 use weir_stats::growth::growth_of;
 
-/// What is true.
+/// True shape of the growth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Truth {
     Line,
-    /// The slope grows by so much at this share of the highest rate.
+    /// The slope increases by the second value at this share (first value) of the highest rate.
     Bend(f64, f64),
-    /// Grows as queues do: x / (1 - x).
+    /// Growth of a queue: x / (1 - x).
     Queue,
 }
 
-/// What noise is like.
+/// Kinds of noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Noise {
     Even,
-    /// In proportion to the value.
+    /// Standard deviation in proportion to the value.
     Growing,
-    /// In proportion, and one window in twenty takes a third more.
+    /// Standard deviation in proportion to the value, and one window in twenty takes a third more.
     Hit,
 }
 
@@ -40,9 +40,8 @@ fn normal(rng: &mut SplitMix64) -> f64 {
 }
 
 fn points(truth: Truth, noise: Noise, windows: usize, rng: &mut SplitMix64) -> Vec<(f64, f64)> {
-    let levels =
-        (1..=LEVELS).flat_map(|level| std::iter::repeat_n(level as f64 / LEVELS as f64, windows));
-    levels
+    (1..=LEVELS)
+        .flat_map(|level| std::iter::repeat_n(level as f64 / LEVELS as f64, windows))
         .map(|x| {
             let y = 0.1
                 + match truth {
@@ -54,22 +53,19 @@ fn points(truth: Truth, noise: Noise, windows: usize, rng: &mut SplitMix64) -> V
             let hit = noise == Noise::Hit && rng.unit() < 0.05;
             // A rate that was reached is nearly the one that was asked for.
             let x = x * (1.0 + 0.002 * normal(rng));
-            (
-                x,
-                y + spread * normal(rng) + if hit { y / 3.0 } else { 0.0 },
-            )
+            (x, y + spread * normal(rng) + if hit { y / 3.0 } else { 0.0 })
         })
         .collect()
 }
 
-/// Shares of runs.
+/// Results as shares of runs.
 #[derive(Debug, Default, PartialEq)]
 struct Row {
     linear: f64,
     bent: f64,
-    /// Of those that are bent: the interval holds the true place.
+    /// Share of the bent runs whose interval contains the true position.
     held: f64,
-    /// The interval of the slope holds the true one; of lines.
+    /// Share of runs whose interval of the slope contains the true one; only for lines.
     slope: f64,
 }
 
@@ -81,9 +77,7 @@ fn row(truth: Truth, noise: Noise, windows: usize, runs: u64) -> Row {
             continue;
         };
         row.linear += f64::from(u8::from(growth.is_linear()));
-        row.slope += f64::from(u8::from(
-            growth.slope.low <= 1.0 && 1.0 <= growth.slope.high,
-        ));
+        row.slope += f64::from(u8::from(growth.slope.low <= 1.0 && 1.0 <= growth.slope.high));
         if let Some(bend) = growth.bend {
             row.bent += 1.0;
             if let Truth::Bend(at, _) = truth {
@@ -99,21 +93,13 @@ fn row(truth: Truth, noise: Noise, windows: usize, runs: u64) -> Row {
 }
 
 fn main() -> io::Result<()> {
-    let runs = std::env::args()
-        .nth(1)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1000);
+    let runs = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1000);
     let mut out = io::stdout().lock();
     writeln!(
         out,
         "| truth | noise | windows a rate | linear | bent | place held | slope held |\n|---|---|---|---|---|---|---|"
     )?;
-    let truths = [
-        Truth::Line,
-        Truth::Bend(0.6, 0.5),
-        Truth::Bend(0.6, 1.0),
-        Truth::Queue,
-    ];
+    let truths = [Truth::Line, Truth::Bend(0.6, 0.5), Truth::Bend(0.6, 1.0), Truth::Queue];
     for truth in truths {
         for noise in [Noise::Even, Noise::Growing, Noise::Hit] {
             for windows in [2, 4] {
@@ -124,11 +110,7 @@ fn main() -> io::Result<()> {
                 } else {
                     String::new()
                 };
-                let slope = if truth == Truth::Line {
-                    percent(row.slope)
-                } else {
-                    String::new()
-                };
+                let slope = if truth == Truth::Line { percent(row.slope) } else { String::new() };
                 let (linear, bent) = (percent(row.linear), percent(row.bent));
                 writeln!(
                     out,
@@ -144,10 +126,7 @@ fn main() -> io::Result<()> {
 fn lines_are_called_linear_and_bends_are_found() {
     for noise in [Noise::Even, Noise::Growing] {
         let line = row(Truth::Line, noise, 4, 50);
-        assert!(
-            line.linear >= 0.88 && line.slope >= 0.88,
-            "{noise:?} {line:?}"
-        );
+        assert!(line.linear >= 0.88 && line.slope >= 0.88, "{noise:?} {line:?}");
         let bend = row(Truth::Bend(0.6, 1.0), noise, 4, 30);
         assert!(bend.bent >= 0.9 && bend.held >= 0.8, "{noise:?} {bend:?}");
     }

@@ -1,12 +1,12 @@
-//! How often a study that may end early is wrong where its blocks follow from one another: a table of
+//! Measures how often a study that may end early is wrong if its blocks are autocorrelated: a table of
 //! docs/statistics.md.
 //!
 //! ```text
 //! looks [STUDIES [SEED]]
 //! ```
 //!
-//! A study is one comparison of at most 40 blocks with looks as the lab has them: its blocks are a process of order 1 with
-//! a standard deviation of 3 %, two to an instance.
+//! A study is one comparison of at most 40 blocks with looks as in the lab: its blocks are a process of order 1 with a
+//! standard deviation of 3 %, two to an instance.
 
 use std::f64::consts::TAU;
 use std::io::{self, Write as _};
@@ -15,24 +15,24 @@ use weir_stats::{
     Estimate, Evidence, Outcome, SignedRank, SplitMix64, critical_values, level_of, verdict,
 };
 
-/// Blocks at each look.
+/// Number of blocks at each look.
 const LOOKS: [u32; 5] = [12, 16, 22, 30, 40];
 const LAG_1: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
 /// The difference of one half of the studies; the other half has none.
 const EFFECT: f64 = 0.05;
 
-/// Standard normal (Box & Muller).
+/// Draws a standard normal number (Box & Muller).
 fn normal(rng: &mut SplitMix64) -> f64 {
     (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (TAU * rng.unit()).cos()
 }
 
-/// How a study ended.
+/// End of a study.
 struct End {
     outcome: Outcome,
     blocks: u32,
 }
 
-/// One study of a difference like this.
+/// Simulates one study with this true difference.
 fn study(lag_1: f64, effect: f64, rng: &mut SplitMix64, tests: &mut SignedRank) -> End {
     let most = LOOKS[LOOKS.len() - 1];
     let mut follows = normal(rng);
@@ -60,13 +60,10 @@ fn study(lag_1: f64, effect: f64, rng: &mut SplitMix64, tests: &mut SignedRank) 
             return End { outcome, blocks };
         }
     }
-    End {
-        outcome: Outcome::Inconclusive,
-        blocks: most,
-    }
+    End { outcome: Outcome::Inconclusive, blocks: most }
 }
 
-/// Shares of studies that end as better or worse and as equivalent, and of the blocks that they take.
+/// Returns the shares of studies that end as better or worse and as equivalent, and of the blocks that they take.
 fn row(lag_1: f64, effect: f64, studies: u32, seed: u64) -> [f64; 3] {
     let (mut rng, mut tests) = (SplitMix64::new(seed), SignedRank::new());
     let mut sums = [0.0; 3];

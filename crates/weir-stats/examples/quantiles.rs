@@ -1,19 +1,19 @@
-//! The p99 of two arms on a machine that holds its CPU up now and then: which way to compare it covers, and how
-//! wide its interval is. The figures stand in docs/statistics.md.
+//! Compares methods for the p99 of two arms on a machine that holds its CPU up now and then: how often the interval
+//! covers, and its width. The figures are in docs/statistics.md.
 //!
 //! ```text
 //! quantiles [STUDIES [ways|requests]]
 //! ```
 //!
-//! A study is 150 blocks of two arms, each with 1,920 requests a block (12,000/s, two slices of 100 ms); response
-//! times are log-normal, and what is due in a hold-up of 1 to 4 ms waits for its end. Compared are
+//! A study is 150 blocks of two arms, each with 1,920 requests a block (12,000/s, two slices of 100 ms); response times
+//! are log-normal, and requests that are due in a hold-up of 1 to 4 ms wait for its end. Compared are
 //!
 //! * the typical p99: the pseudo-median of the log ratios of the blocks' p99s, with the interval of the analysis;
 //! * the pooled p99 of groups of six blocks (10,000 requests), the same way;
 //! * the pooled p99 of all requests, by Woodruff's intervals of both, each at 1 - 0.05 / 2.
 //!
-//! A second table has the typical p99 of two arms, one of which takes longer, by how many requests a replicate has: with
-//! as many requests in all, and with few.
+//! A second table has the typical p99 of two arms, one of which takes longer, by the number of requests in a replicate:
+//! with the same total number of requests, and with few.
 
 use std::f64::consts::TAU;
 use std::io;
@@ -28,7 +28,8 @@ const EVERY_NS: f64 = 1e9 / 12_000.0;
 const MEDIAN_NS: f64 = 150e3;
 const WAYS: [&str; 3] = ["typical", "pooled, groups of 6", "pooled, all (Woodruff)"];
 
-/// Response times of so many requests of one arm, ascending; `median` without hold-ups, nanoseconds.
+/// Simulates response times of this many requests of one arm, ascending, in nanoseconds. `median` is the one without
+/// hold-ups.
 fn block(
     rng: &mut SplitMix64,
     requests: usize,
@@ -36,9 +37,8 @@ fn block(
     (median, sigma): (f64, f64),
 ) -> Vec<f64> {
     let mut times = Vec::with_capacity(requests);
-    let wait = |rng: &mut SplitMix64| match per_s > 0.0 {
-        true => -(1.0 - rng.unit()).ln() * 1e9 / per_s,
-        false => f64::INFINITY,
+    let wait = |rng: &mut SplitMix64| {
+        if per_s > 0.0 { -(1.0 - rng.unit()).ln() * 1e9 / per_s } else { f64::INFINITY }
     };
     let mut from = wait(rng);
     let mut until = from + 1e6 + 3e6 * rng.unit();
@@ -49,11 +49,7 @@ fn block(
             until = from + 1e6 + 3e6 * rng.unit();
         }
         let normal = (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (TAU * rng.unit()).cos();
-        let waits = if due >= from && due <= until {
-            until - due
-        } else {
-            0.0
-        };
+        let waits = if due >= from && due <= until { until - due } else { 0.0 };
         times.push(median * (sigma * normal).exp() + waits);
     }
     times.sort_by(f64::total_cmp);
@@ -70,7 +66,7 @@ fn merged(blocks: &[Vec<f64>]) -> Vec<f64> {
     all
 }
 
-/// The interval of the p99 of all requests at half of the error.
+/// Returns Woodruff's interval of the p99 of all requests, with half of the error probability.
 fn woodruff(blocks: &[Vec<f64>]) -> (f64, f64) {
     let all = merged(blocks);
     let value = p99(&all);
@@ -78,43 +74,33 @@ fn woodruff(blocks: &[Vec<f64>]) -> (f64, f64) {
         (block.len() - block.partition_point(|ns| *ns <= value)) as f64 / block.len() as f64
     };
     let shares: Vec<f64> = blocks.iter().map(beyond).collect();
-    let clusters: Vec<usize> = (0..shares.len())
-        .map(|block| block * 8 / shares.len())
-        .collect();
-    let share = share_interval(&shares, &clusters, all.len() as f64, 0.975);
-    let share = share.map_or((0.0, 1.0), |i| (i.low, i.high));
+    let clusters: Vec<usize> = (0..shares.len()).map(|block| block * 8 / shares.len()).collect();
+    let share = share_interval(&shares, &clusters, all.len() as f64, 0.975)
+        .map_or((0.0, 1.0), |i| (i.low, i.high));
     let at = |beyond: f64| all[(((1.0 - beyond) * all.len() as f64) as usize).min(all.len() - 1)];
     (at(share.1), at(share.0))
 }
 
-/// The interval of the log ratio by each of [`WAYS`].
+/// Returns the interval of the log ratio for each of [`WAYS`].
 fn intervals(tests: &mut SignedRank, arms: &[Vec<Vec<f64>>; 2]) -> [(f64, f64); 3] {
     let mut by_groups = |size: usize| {
-        let groups = arms[0].chunks(size).zip(arms[1].chunks(size));
-        let logs: Vec<f64> = groups
+        let logs: Vec<f64> = arms[0]
+            .chunks(size)
+            .zip(arms[1].chunks(size))
             .map(|(one, other)| (p99(&merged(one)) / p99(&merged(other))).ln())
             .collect();
-        let clusters: Vec<usize> = (0..logs.len())
-            .map(|place| place * 8 / logs.len())
-            .collect();
-        Estimate::of(tests, &logs, &clusters, 0.95).map_or((f64::NAN, f64::NAN), |found| {
-            (found.interval.low, found.interval.high)
-        })
+        let clusters: Vec<usize> = (0..logs.len()).map(|place| place * 8 / logs.len()).collect();
+        Estimate::of(tests, &logs, &clusters, 0.95)
+            .map_or((f64::NAN, f64::NAN), |found| (found.interval.low, found.interval.high))
     };
     let (typical, grouped) = (by_groups(1), by_groups(6));
     let (one, other) = (woodruff(&arms[0]), woodruff(&arms[1]));
-    [
-        typical,
-        grouped,
-        ((one.0 / other.1).ln(), (one.1 / other.0).ln()),
-    ]
+    [typical, grouped, ((one.0 / other.1).ln(), (one.1 / other.0).ln())]
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = io::stdout().lock();
-    let studies: u32 = std::env::args()
-        .nth(1)
-        .map_or(Ok(200), |text| text.parse())?;
+    let studies: u32 = std::env::args().nth(1).map_or(Ok(200), |text| text.parse())?;
     let table = std::env::args().nth(2).unwrap_or_default();
     if table != "requests" {
         by_ways(&mut out, studies)?;
@@ -125,15 +111,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Replicates, and requests in each: those of short loads, and those of slices of 100 and 60 ms for 60 s.
-const SIZES: [(usize, usize); 6] = [
-    (8, 1000),
-    (8, 500),
-    (8, 200),
-    (8, 100),
-    (150, 1920),
-    (250, 1152),
-];
+/// Number of replicates, and requests in each: for short loads, and for slices of 100 and 60 ms over 60 s.
+const SIZES: [(usize, usize); 6] =
+    [(8, 1000), (8, 500), (8, 200), (8, 100), (150, 1920), (250, 1152)];
 
 fn by_requests(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std::error::Error>> {
     writeln!(
@@ -145,11 +125,7 @@ fn by_requests(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std
     for per_s in [0.0, 1.5, 5.0] {
         for (replicates, requests) in SIZES {
             // Short loads take less time to simulate.
-            let count = if replicates < 100 {
-                10 * studies
-            } else {
-                studies
-            };
+            let count = if replicates < 100 { 10 * studies } else { studies };
             for truth in [1.0_f64, 1.1] {
                 let mut rng = SplitMix64::new(77);
                 let (mut covered, mut rejected) = (0, 0);
@@ -158,12 +134,11 @@ fn by_requests(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std
                     let mut value = |factor: f64| {
                         p99(&block(&mut rng, requests, per_s, (MEDIAN_NS * factor, 0.5)))
                     };
-                    let pairs =
-                        (0..replicates).map(|_| relative_difference(value(truth) / value(1.0)));
-                    let sample: Vec<f64> = pairs.collect();
-                    let clusters: Vec<usize> = (0..replicates)
-                        .map(|place| place * 8 / replicates)
+                    let sample: Vec<f64> = (0..replicates)
+                        .map(|_| relative_difference(value(truth) / value(1.0)))
                         .collect();
+                    let clusters: Vec<usize> =
+                        (0..replicates).map(|place| place * 8 / replicates).collect();
                     let Some(found) = Estimate::of(&mut tests, &sample, &clusters, 0.95) else {
                         continue;
                     };
@@ -206,9 +181,7 @@ fn by_ways(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std::er
         let mut widths = [const { Vec::new() }; 3];
         for _ in 0..studies {
             let arms = [(); 2].map(|()| {
-                (0..BLOCKS)
-                    .map(|_| block(&mut rng, REQUESTS, per_s, (MEDIAN_NS, sigma)))
-                    .collect()
+                (0..BLOCKS).map(|_| block(&mut rng, REQUESTS, per_s, (MEDIAN_NS, sigma))).collect()
             });
             for (way, (low, high)) in intervals(&mut tests, &arms).into_iter().enumerate() {
                 covered[way] += u32::from(low <= 0.0 && 0.0 <= high);

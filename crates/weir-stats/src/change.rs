@@ -1,14 +1,14 @@
-//! When a series becomes another one.
+//! Detection of changes in a series.
 
 use std::ops::Range;
 
 use crate::ascending;
 
-/// The place in a sample, in order of time, where it most likely changes from one level to another, as the
-/// number of values before, and the p of there being no change: Pettitt's test ("A Non-parametric Approach
-/// to the Change-point Problem", J. R. Stat. Soc. C 28, 1979), which compares ranks before and after each
-/// place and so bears outliers. The p is his approximation, a little too large where it is small. `None`
-/// with fewer than four values, or one that is not finite.
+/// Returns the position at which a sample, in order of time, most likely changes from one level to another, as the
+/// number of values before, and the p of there being no change: Pettitt's test ("A Non-parametric Approach to the
+/// Change-point Problem", J. R. Stat. Soc. C 28, 1979), which compares ranks before and after each position and is thus
+/// robust to outliers. The p is his approximation, a little too large for small values. `None` with fewer than four
+/// values, or one that is not finite.
 pub fn change_point(sample: &[f64]) -> Option<(usize, f64)> {
     let sorted = ascending(sample).filter(|sorted| sorted.len() >= 4)?;
     let n = sample.len() as f64;
@@ -19,19 +19,22 @@ pub fn change_point(sample: &[f64]) -> Option<(usize, f64)> {
         (below + up_to + 1) as f64
     };
     let mut sum = 0.0;
-    let statistics = sample.iter().enumerate().map(|(place, value)| {
-        sum += doubled(*value) - (n + 1.0);
-        (place + 1, sum.abs())
-    });
-    let inner = statistics.take(sample.len() - 1);
-    let (place, largest) = inner.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (place, largest) = sample
+        .iter()
+        .enumerate()
+        .map(|(place, value)| {
+            sum += doubled(*value) - (n + 1.0);
+            (place + 1, sum.abs())
+        })
+        .take(sample.len() - 1)
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let p = 2.0 * (-6.0 * largest * largest / (n.powi(3) + n.powi(2))).exp();
     Some((place, p.min(1.0)))
 }
 
-/// Stretches of at least `shortest` values in a row that all lie more than `limit` from the median on one side of
-/// it: what [`change_point`] overlooks when it passes again. Each with the p of so long a stretch among as many
-/// values beyond the limit in a random order: the chance that one begins at any given place, times the places
+/// Returns the runs of at least `shortest` consecutive values that all lie more than `limit` from the median on the
+/// same side: temporary changes, which [`change_point`] overlooks. Each comes with the p of so long a run among as many
+/// values beyond the limit in a random order: the chance that one begins at any given position, times the positions
 /// (Mood, "The Distribution Theory of Runs", Ann. Math. Statist. 11, 1940). Empty for a sample that is not finite.
 pub fn excursions(sample: &[f64], limit: f64, shortest: usize) -> Vec<(Range<usize>, f64)> {
     let Some(sorted) = ascending(sample).filter(|sorted| !sorted.is_empty()) else {
@@ -75,10 +78,7 @@ mod tests {
             let (place, p) = change_point(&sample).unwrap();
             assert!((10..=20).contains(&place) && p < 5e-3, "{place}, {p}");
         }
-        assert!(
-            (20..=100).contains(&steps),
-            "{steps} of 2,000 without a step at 5 %"
-        );
+        assert!((20..=100).contains(&steps), "{steps} of 2,000 without a step at 5 %");
         assert_eq!(change_point(&[1.0; 3]), None);
         assert_eq!(change_point(&[1.0; 8]).unwrap().1, 1.0);
     }
@@ -102,10 +102,7 @@ mod tests {
             assert!(found.iter().any(holds), "{found:?}");
             alone += usize::from(change_point(&sample).unwrap().1 < 1e-3);
         }
-        assert!(
-            wrong <= 20,
-            "{wrong} of 2,000 with scattered outliers at 1 %"
-        );
+        assert!(wrong <= 20, "{wrong} of 2,000 with scattered outliers at 1 %");
         assert!(alone < 500, "{alone}: it needs no search of its own");
         assert_eq!(excursions(&[1.0; 9], 0.1, 4), []);
         assert_eq!(excursions(&[], 0.1, 4), []);

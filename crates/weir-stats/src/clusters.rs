@@ -1,5 +1,5 @@
-//! Replicates that come in clusters: blocks of one instance of a proxy share what is its own, and neighbours
-//! share what goes on at the time.
+//! Replicates in clusters: blocks of one instance of a proxy share the instance's properties, and neighbours share the
+//! conditions of the time.
 
 use std::cmp::Ordering;
 
@@ -8,34 +8,36 @@ use crate::signed_rank::Interval;
 use crate::spread::{MISSED, qn};
 use crate::student;
 
-/// Beyond so many robust standard deviations from the estimate a replicate counts as that far away.
+/// Distance from the estimate, in robust standard deviations, to which larger distances of replicates are limited.
 pub(crate) const FARTHEST: f64 = 3.0;
-/// Correlated replicates that a cluster needs for its sum to have most of what they have in common.
+/// Number of correlated replicates that a cluster needs for its sum to contain most of their correlation.
 pub const BLOCKS_FOR_CORRELATION: usize = 5;
-/// With fewer instances than these nothing can be said of how much they differ.
+/// Minimum number of instances from which their differences can be estimated.
 pub(crate) const LEAST_INSTANCES: usize = 4;
-/// Stretches of time that replicates are taken together by where there are too few instances.
+/// Number of time intervals into which replicates are grouped if there are too few instances.
 const STRETCHES: usize = 8;
-/// Standard deviation between instances of one arm with equal settings, as a logarithm, where too few were measured to
-/// tell it: measured of nginx as 0.7 to 1.05 % of the rate (docs/statistics.md).
+/// Standard deviation between instances of one arm with equal settings, as a logarithm, used if too few were measured
+/// to estimate it: 0.7 to 1.05 % of the rate in measurements of nginx (docs/statistics.md).
 pub const INSTANCE_SD: f64 = 0.0105;
-/// Degrees of freedom that [`INSTANCE_SD`] is taken to be known with: so few that twice as much is no surprise.
+/// Degrees of freedom attributed to [`INSTANCE_SD`]: so few that twice as much is no surprise.
 pub(crate) const PRIOR_FREEDOM: u32 = 4;
-/// Standard errors above its estimate up to which an autocorrelation is taken for possible: four times in five it is lower.
+/// Number of standard errors above its estimate up to which an autocorrelation is considered possible: it is lower four
+/// times in five.
 const POSSIBLE: f64 = 0.84;
-/// No autocorrelation is taken to be higher.
+/// Maximum assumed autocorrelation.
 const MOST: f64 = 0.97;
-/// Share of the variance that is at least left within replicates which follow from one another.
+/// Minimum share of the variance left within autocorrelated replicates.
 const LEAST_LEFT: f64 = 0.1;
-/// From this lag-1 autocorrelation on clusters that are not next to each other follow from one another too.
+/// Lag-1 autocorrelation above which clusters that are not adjacent are correlated, too.
 const STRONGLY: f64 = 0.4;
 
-/// Returns true if replicates of these instances, in order of time, cannot tell how much instances differ.
+/// Returns true if replicates of these instances, in order of time, are from too few to estimate how much instances
+/// differ.
 pub fn are_few(instances: &[usize]) -> bool {
     instances.chunk_by(|a, b| a == b).count() < LEAST_INSTANCES
 }
 
-/// Clusters of replicates of these instances: the instances, or stretches of time where they are too few.
+/// Returns the clusters of replicates of these instances: the instances, or time intervals if there are too few.
 pub fn of_instances(instances: &[usize]) -> Vec<usize> {
     let all = instances.len();
     if are_few(instances) {
@@ -45,7 +47,8 @@ pub fn of_instances(instances: &[usize]) -> Vec<usize> {
     }
 }
 
-/// The same clusters with neighbours taken together until each has [`BLOCKS_FOR_CORRELATION`] replicates; what is left belongs to the last.
+/// Merges neighbouring clusters until each has [`BLOCKS_FOR_CORRELATION`] replicates; the remainder belongs to the
+/// last.
 pub(crate) fn together(clusters: &[usize]) -> Vec<usize> {
     let (all, least) = (clusters.len(), BLOCKS_FOR_CORRELATION);
     let (mut cluster, mut begin) = (0, 0);
@@ -59,26 +62,27 @@ pub(crate) fn together(clusters: &[usize]) -> Vec<usize> {
     each.collect()
 }
 
-/// How well an estimate is known, as the clusters of its replicates differ.
+/// Precision of an estimate, derived from the differences between clusters of replicates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BetweenClusters {
     /// Standard error of the estimate, in the unit of the sample.
     pub error: f64,
-    /// Degrees of freedom that this is known with: clusters less one, or half of them or fewer.
+    /// Degrees of freedom of the error: clusters less one, or half of them or fewer.
     pub freedom: u32,
 }
 
 impl BetweenClusters {
-    /// Of the `estimate` of a sample in order of time whose replicates are in these `clusters` (numbers that are
-    /// equal within one, neighbours together). What the replicates of a cluster are away from the estimate is
-    /// added up; the sums vary between independent clusters, whatever their replicates have in common (Liang &
-    /// Zeger, "Longitudinal data analysis using generalized linear models", Biometrika 73, 1986, with the factor
-    /// c / (c - 1) of few clusters). Each distance is limited to three Qn, as in Huber's estimate (Ann. Math.
-    /// Statist. 35, 1964), so that one stall is not taken for a difference between instances; where most are equal it is 0.
+    /// Computes the precision of the `estimate` of a sample in order of time whose replicates are in these `clusters`
+    /// (numbers that are equal within a cluster, neighbours together). The distances of a cluster's replicates from the
+    /// estimate are added up; the sums vary between independent clusters, whatever their replicates have in common
+    /// (Liang & Zeger, "Longitudinal data analysis using generalized linear models", Biometrika 73, 1986, with the
+    /// factor c / (c - 1) for few clusters). Each distance is limited to three Qn, as in Huber's estimate (Ann. Math.
+    /// Statist. 35, 1964), so that one stall is not taken for a difference between instances; if most replicates are
+    /// equal it is 0.
     ///
-    /// Where replicates follow from the ones before, with this `lag_1` autocorrelation, so do clusters: products of
-    /// neighbouring ones are added with the weight of one lag (Newey & West, Econometrica 55, 1987), at half the degrees
-    /// of freedom, or three eighths where it is strong. `None` with fewer than two clusters.
+    /// If replicates are autocorrelated, with this `lag_1`, clusters are, too: products of neighbouring ones are added
+    /// with the weight of one lag (Newey & West, Econometrica 55, 1987), at half the degrees of freedom, or three
+    /// eighths if the autocorrelation is strong. `None` with fewer than two clusters.
     pub fn of(
         sample: &[f64],
         clusters: &[usize],
@@ -90,20 +94,22 @@ impl BetweenClusters {
         BetweenClusters::of_parts(&away.collect::<Vec<f64>>(), clusters, lag_1)
     }
 
-    /// The same of the median: there each replicate counts by its side alone, and what the sums of sides vary more
-    /// than those of coins, the median varies more than that of independent replicates.
+    /// Computes the precision of the median like [`BetweenClusters::of`], but from the side on which each replicate
+    /// lies: the error of the median is increased by as much as sums of sides vary more than those of coin tosses.
     pub(crate) fn of_median(
         sample: &[f64],
         clusters: &[usize],
         median: &Median,
         lag_1: Option<f64>,
     ) -> Option<BetweenClusters> {
-        let side = |x: &f64| match x.total_cmp(&median.value) {
-            Ordering::Less => -1.0,
-            Ordering::Equal => 0.0,
-            Ordering::Greater => 1.0,
-        };
-        let sides: Vec<f64> = sample.iter().map(side).collect();
+        let sides: Vec<f64> = sample
+            .iter()
+            .map(|x| match x.total_cmp(&median.value) {
+                Ordering::Less => -1.0,
+                Ordering::Equal => 0.0,
+                Ordering::Greater => 1.0,
+            })
+            .collect();
         let found = BetweenClusters::of_parts(&sides, clusters, lag_1)?;
         Some(BetweenClusters {
             error: median.error * found.error * (sample.len() as f64).sqrt(),
@@ -111,10 +117,10 @@ impl BetweenClusters {
         })
     }
 
-    /// Of the estimate of a sample whose replicates are of these `instances`, too few to tell how much instances differ;
-    /// `error` is that of the estimate without their differences. What is known of other proxies ([`INSTANCE_SD`]) counts
-    /// for as much as [`PRIOR_FREEDOM`] more instances than there are would (Smyth, "Linear models and empirical Bayes
-    /// methods", Stat. Appl. Genet. Mol. Biol. 3, 2004).
+    /// Computes the precision of the `estimate` of a sample whose replicates are from these `instances`, too few to
+    /// estimate how much instances differ; `error` is the standard error without their differences. Prior knowledge
+    /// from other proxies ([`INSTANCE_SD`]) counts like [`PRIOR_FREEDOM`] additional instances (Smyth, "Linear models
+    /// and empirical Bayes methods", Stat. Appl. Genet. Mol. Biol. 3, 2004).
     pub(crate) fn with_prior(
         sample: &[f64],
         instances: &[usize],
@@ -127,9 +133,7 @@ impl BetweenClusters {
         for run in instances.chunk_by(|a, b| a == b) {
             let replicates = sample.get(begin..begin + run.len())?;
             begin += run.len();
-            let away = replicates
-                .iter()
-                .map(|x| (x - estimate).clamp(-limit, limit));
+            let away = replicates.iter().map(|x| (x - estimate).clamp(-limit, limit));
             squares += (away.sum::<f64>() / replicates.len() as f64).powi(2);
             weights += (replicates.len() as f64 / sample.len() as f64).powi(2);
             count += 1;
@@ -140,17 +144,14 @@ impl BetweenClusters {
         // One instance is where the estimate is.
         let measured = if count > 1 { squares } else { 0.0 };
         let variance = (of_prior + measured) / f64::from(freedom);
-        Some(BetweenClusters {
-            error: error.hypot((variance * weights).sqrt()),
-            freedom,
-        })
+        Some(BetweenClusters { error: error.hypot((variance * weights).sqrt()), freedom })
     }
 
-    /// Of an estimate with this standard `error` for independent replicates, `n` of which have this `lag_1` autocorrelation
-    /// (of their ranks): as if each followed from the one before as much as so few leave possible. A process of order 1
-    /// makes the variance of its mean (1 + ρ) / (1 - ρ) times as large, and the replicates as many times fewer. For ρ stands
-    /// the autocorrelation without its bias (Marriott & Pope, "Bias in the estimation of autocorrelations", Biometrika 41,
-    /// 1954) and [`POSSIBLE`] standard errors more. `None` with fewer than six.
+    /// Computes the precision of an estimate from `n` replicates whose ranks have this `lag_1` autocorrelation; `error`
+    /// is the standard error for independent ones. Assumes the highest autocorrelation that so few replicates leave
+    /// possible. A process of order 1 multiplies the variance of its mean by (1 + ρ) / (1 - ρ), and divides the number
+    /// of replicates by as much. ρ is the autocorrelation without its bias (Marriott & Pope, "Bias in the estimation of
+    /// autocorrelations", Biometrika 41, 1954) plus [`POSSIBLE`] standard errors. `None` with fewer than six.
     pub(crate) fn of_process(error: f64, lag_1: f64, n: usize) -> Option<BetweenClusters> {
         let n = Some(n as f64).filter(|n| *n >= 6.0)?;
         let unbiased = ((n * lag_1 + 1.0) / (n - 4.0)).clamp(0.0, MOST);
@@ -164,7 +165,7 @@ impl BetweenClusters {
         })
     }
 
-    /// Of a mean of parts whose true one is 0.
+    /// Computes the precision of a mean of parts whose true mean is 0.
     pub(crate) fn of_parts(
         parts: &[f64],
         clusters: &[usize],
@@ -198,7 +199,7 @@ impl BetweenClusters {
         })
     }
 
-    /// `interval` of `estimate`, widened on either side to what Student's t allows for the clusters.
+    /// Widens `interval` of `estimate` on either side to the limits of Student's t for the clusters.
     pub fn widen(&self, estimate: f64, interval: Interval) -> Interval {
         let half = student::quantile(1.0 - interval.confidence, self.freedom) * self.error;
         Interval {
@@ -208,15 +209,12 @@ impl BetweenClusters {
         }
     }
 
-    /// Two-sided p of an estimate that should be 0.
+    /// Returns the two-sided p of an estimate whose true value is 0.
     pub fn p_two_sided(&self, estimate: f64) -> f64 {
-        match self.error > 0.0 {
-            true => student::two_sided(estimate / self.error, self.freedom),
-            false => 0.0,
-        }
+        if self.error > 0.0 { student::two_sided(estimate / self.error, self.freedom) } else { 0.0 }
     }
 
-    /// The smallest difference that shows with 80 % power at a two-sided `level`.
+    /// Returns the smallest difference detectable with 80 % power at a two-sided `level`.
     pub(crate) fn minimum_detectable(&self, level: f64) -> f64 {
         let [critical, power] =
             [level, 2.0 * MISSED].map(|tail| student::quantile(tail, self.freedom));
@@ -227,9 +225,9 @@ impl BetweenClusters {
     }
 }
 
-/// As many clusters of one size as would tell as much of their variance as these, rounded: of sums that vary with the
-/// squares of their sizes, large ones decide (Satterthwaite, "An approximate distribution of estimates of variance
-/// components", Biometrics Bulletin 2, 1946).
+/// Returns the number of clusters of equal size that would determine their variance as well as these, rounded: if sums
+/// vary with the squares of the sizes, large ones dominate (Satterthwaite, "An approximate distribution of estimates of
+/// variance components", Biometrics Bulletin 2, 1946).
 fn equal_clusters(clusters: &[usize]) -> u32 {
     let sizes = clusters.chunk_by(|a, b| a == b).map(|run| run.len() as f64);
     let (mut squares, mut fourths) = (0.0, 0.0);
@@ -254,27 +252,18 @@ mod tests {
         let between = |sample: &[f64]| BetweenClusters::of(sample, &CLUSTERS, 0.0, None).unwrap();
         // √(4/3 · 16) / 8.
         assert!((between(&shared).error - (64.0_f64 / 3.0).sqrt() / 8.0).abs() < 1e-12);
-        assert_eq!(
-            (between(&own).error, between(&own).freedom),
-            (0.0, 3),
-            "none"
-        );
+        assert_eq!((between(&own).error, between(&own).freedom), (0.0, 3), "none");
         let mut stall = own;
         stall[7] = -1000.0;
         assert!(between(&stall).error < 3.0, "{:?}", between(&stall));
         assert_eq!(BetweenClusters::of(&own, &[3; 8], 0.0, None), None);
-        assert_eq!(
-            BetweenClusters::of(&own[..4], &CLUSTERS, 0.0, None),
-            None,
-            "of another sample"
-        );
+        assert_eq!(BetweenClusters::of(&own[..4], &CLUSTERS, 0.0, None), None, "of another sample");
     }
 
     #[test]
     fn clusters_of_other_sizes_are_known_as_well_as_fewer_equal_ones() {
         let clusters = |sizes: &[usize]| -> Vec<usize> {
-            let each = sizes.iter().enumerate();
-            each.flat_map(|(place, size)| vec![place; *size]).collect()
+            sizes.iter().enumerate().flat_map(|(place, size)| vec![place; *size]).collect()
         };
         for (sizes, equal) in [
             (&[5; 8][..], 8),
@@ -316,26 +305,17 @@ mod tests {
         // One instance: what two arms' instances differ by.
         let both = 2.0_f64.sqrt() * INSTANCE_SD;
         assert!((one.error - 0.004_f64.hypot(both)).abs() < 1e-12, "{one:?}");
-        assert_eq!(
-            (one.freedom, three.freedom),
-            (PRIOR_FREEDOM, PRIOR_FREEDOM + 2)
-        );
+        assert_eq!((one.freedom, three.freedom), (PRIOR_FREEDOM, PRIOR_FREEDOM + 2));
         // Three that are alike: less than a third of the variance is left.
         let alike = (4.0 * both.powi(2) / 6.0 / 3.0).sqrt();
-        assert!(
-            (three.error - 0.004_f64.hypot(alike)).abs() < 1e-12,
-            "{three:?}"
-        );
+        assert!((three.error - 0.004_f64.hypot(alike)).abs() < 1e-12, "{three:?}");
     }
 
     #[test]
     fn an_autocorrelation_that_is_possible_widens_and_more_replicates_rule_it_out() {
         let of = |lag_1, n| BetweenClusters::of_process(1.0, lag_1, n).unwrap();
         let none = [12, 40, 400].map(|n| of(-1.0 / f64::from(n as u32), n).error);
-        assert!(
-            none.is_sorted_by(|a, b| a > b) && none[2] < 1.06,
-            "{none:?}"
-        );
+        assert!(none.is_sorted_by(|a, b| a > b) && none[2] < 1.06, "{none:?}");
         let much = of(0.5, 12);
         assert!(much.error > 3.0 * none[0] && much.freedom == 1, "{much:?}");
         assert_eq!(BetweenClusters::of_process(1.0, 0.0, 5), None);

@@ -1,20 +1,20 @@
-//! Who is measured when: seeded random numbers and the order of arms in a block.
+//! Order of measurements: seeded random numbers and the order of arms in a block.
 
-/// A small generator of random numbers, the same for a seed on every machine and in every version:
-/// SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-/// Good enough for orders and simulations; not for secrets.
+/// A small generator of random numbers, which gives the same numbers for a seed on every machine and in every version:
+/// SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). Good enough for
+/// orders and simulations; not for secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitMix64 {
     state: u64,
 }
 
 impl SplitMix64 {
-    /// The sequence of `seed`. Any seed is as good as another.
+    /// Creates the sequence of `seed`. All seeds are equally good.
     pub fn new(seed: u64) -> SplitMix64 {
         SplitMix64 { state: seed }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -24,13 +24,13 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number in 0..1, 1 excluded, on a grid of 2^-53.
+    /// Returns a number in 0..1, 1 excluded, on a grid of 2^-53.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A whole number in `0..bound`, each equally likely; 0 when `bound` is 0. By Lemire's method
-    /// ("Fast random integer generation in an interval", ACM TOMACS 29, 2019).
+    /// Returns a whole number in `0..bound`, each equally likely; 0 when `bound` is 0. Uses Lemire's method ("Fast
+    /// random integer generation in an interval", ACM TOMACS 29, 2019).
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         loop {
@@ -44,7 +44,7 @@ impl SplitMix64 {
         }
     }
 
-    /// A whole number in `0..=last`, each equally likely.
+    /// Returns a whole number in `0..=last`, each equally likely.
     #[inline]
     pub fn up_to(&mut self, last: u64) -> u64 {
         match last.checked_add(1) {
@@ -61,10 +61,9 @@ impl SplitMix64 {
     }
 }
 
-/// The order of slices in one block of `arms` arms: a random permutation, then its mirror image, so
-/// ABBA or BAAB for two. Every arm comes twice, and the mean place of all is the same: a drift that
-/// is linear over the block cancels in every ratio, and a next block with another order averages
-/// out who follows whom.
+/// Returns the order of slices in one block of `arms` arms: a random permutation, then its mirror image, so ABBA or
+/// BAAB for two. Every arm comes twice, and the mean position of all is the same: a drift that is linear over the block
+/// cancels in every ratio, and effects of one arm on the next average out over blocks with other orders.
 pub fn block_order(arms: usize, rng: &mut SplitMix64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..arms).collect();
     rng.shuffle(&mut order);
@@ -102,10 +101,7 @@ mod tests {
         }
         assert_eq!(seen.len(), 6);
         // Expected 1000 each, sd 29.
-        assert!(
-            seen.values().all(|count| (850..1150).contains(count)),
-            "{seen:?}"
-        );
+        assert!(seen.values().all(|count| (850..1150).contains(count)), "{seen:?}");
     }
 
     #[test]

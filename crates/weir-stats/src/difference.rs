@@ -1,11 +1,11 @@
-//! Two estimates that know nothing of each other, and what they differ by.
+//! Difference of two independent estimates.
 
 use crate::signed_rank::Interval;
 
-/// The interval of `one` less `other`, each an estimate with its interval, from independent samples. It is
+/// Returns the interval of `one` minus `other`, each an estimate with its interval, from independent samples. It is
 /// recovered from the two intervals, which may be of different widths and need not be symmetric (Zou & Donner,
-/// "Construction of confidence limits about effect measures: a general approach", Statistics in Medicine 27,
-/// 2008). Its confidence is the lower one of theirs.
+/// "Construction of confidence limits about effect measures: a general approach", Statistics in Medicine 27, 2008). Its
+/// confidence is the lower one of the two.
 pub fn difference((one, of_one): (f64, Interval), (other, of_other): (f64, Interval)) -> Interval {
     let value = one - other;
     Interval {
@@ -21,22 +21,12 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_difference_is_recovered_from_two() {
-        let interval = |low, high, confidence| Interval {
-            low,
-            high,
-            confidence,
-        };
+        let interval = |low, high, confidence| Interval { low, high, confidence };
         // Symmetric ones: squares of half-widths add up.
-        let found = difference(
-            (10.0, interval(7.0, 13.0, 0.96)),
-            (2.0, interval(-2.0, 6.0, 0.95)),
-        );
+        let found = difference((10.0, interval(7.0, 13.0, 0.96)), (2.0, interval(-2.0, 6.0, 0.95)));
         assert_eq!((found.low, found.high, found.confidence), (3.0, 13.0, 0.95));
         // What one may be too high by counts below, what the other may be too low by above.
-        let found = difference(
-            (0.0, interval(-3.0, 0.0, 0.95)),
-            (0.0, interval(0.0, 4.0, 0.95)),
-        );
+        let found = difference((0.0, interval(-3.0, 0.0, 0.95)), (0.0, interval(0.0, 4.0, 0.95)));
         assert_eq!((found.low, found.high), (-5.0, 0.0));
     }
 }

@@ -1,5 +1,4 @@
-//! Everything that is known of one difference, from its replicates in order of time and the clusters that they
-//! come in.
+//! Estimate of a difference with its precision, from its replicates in order of time and their clusters.
 
 use crate::clusters::{BetweenClusters, together};
 use crate::median::Median;
@@ -7,18 +6,18 @@ use crate::signed_rank::{Interval, SignedRank};
 use crate::spread::{autocorrelation_critical, detectable_errors, qn, rank_autocorrelation, sd};
 use crate::walsh::hodges_lehmann;
 
-/// An estimate and how well it is known.
+/// An estimate and its precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// Hodges-Lehmann estimate, or the median, in the unit of the sample.
     pub value: f64,
-    /// Whether it is the median: a few replicates in ten lie far out on both sides.
+    /// True if the value is the median: a few replicates in ten lie far out on both sides.
     pub is_median: bool,
-    /// Its interval: that of independent replicates, exact where they are symmetric, widened to what the clusters
-    /// allow.
+    /// Interval of the value: that for independent replicates, exact if they are symmetric, widened according to the
+    /// clusters.
     pub interval: Interval,
     /// Two-sided p of a true value of 0: the larger one of the exact test and of the clusters'. It is at most 1 - the
-    /// confidence asked for exactly where the interval leaves out 0.
+    /// requested confidence exactly if the interval excludes 0.
     pub p: f64,
     /// Standard error of the estimate: the larger one of independent replicates and of the clusters.
     pub error: f64,
@@ -27,13 +26,13 @@ pub struct Estimate {
     between: Option<BetweenClusters>,
     /// Lag-1 autocorrelation of the ranks.
     pub autocorrelation: f64,
-    /// Whether that is significantly above 0.
+    /// True if the autocorrelation is significantly above 0.
     pub correlated: bool,
 }
 
 impl Estimate {
-    /// Of a sample in order of time, `clusters` as in [`BetweenClusters::of`]. Replicates are compared by their
-    /// ranks, so that one which is beyond all bounds weighs no more than the largest of the others.
+    /// Estimates a sample in order of time, with `clusters` as in [`BetweenClusters::of`]. Replicates are compared by
+    /// their ranks, so that an extreme one weighs no more than the largest of the others.
     pub fn of(
         tests: &mut SignedRank,
         sample: &[f64],
@@ -76,8 +75,9 @@ impl Estimate {
         Some(estimate.widened(between, confidence))
     }
 
-    /// The same for replicates of these `instances`, which are too few to tell how much instances differ: what is known of
-    /// other proxies takes their place ([`BetweenClusters::with_prior`]). `confidence` is the one asked for before.
+    /// Adjusts the estimate for replicates of these `instances`, which are too few to estimate how much instances
+    /// differ: prior knowledge from other proxies is used instead ([`BetweenClusters::with_prior`]). `confidence` must
+    /// be the one requested before.
     pub fn with_few_instances(
         self,
         sample: &[f64],
@@ -88,10 +88,10 @@ impl Estimate {
         self.widened(between, confidence)
     }
 
-    /// The same at one of several looks. The instances of an early end are too short for their sums to have what
-    /// correlated blocks have in common, so neighbours are taken together. At a look before the last the replicates are
-    /// taken to follow from one another as much as so few leave possible ([`BetweenClusters::of_process`]), because a
-    /// claim ends what would have shown it; the standard error stays.
+    /// Estimates a sample at one of several looks. Instances in a short study are too short for their sums to contain
+    /// the correlation between blocks, so neighbours are merged. At a look before the last the replicates are assumed
+    /// to have the highest autocorrelation that so few leave possible ([`BetweenClusters::of_process`]), because a
+    /// claim ends the study before it could be measured; the standard error stays.
     pub fn at_look(
         tests: &mut SignedRank,
         sample: &[f64],
@@ -108,13 +108,10 @@ impl Estimate {
         }
         let lag_1 = estimate.autocorrelation;
         let between = BetweenClusters::of_process(estimate.independent, lag_1, sample.len());
-        Some(Estimate {
-            error: estimate.error,
-            ..estimate.widened(between, confidence)
-        })
+        Some(Estimate { error: estimate.error, ..estimate.widened(between, confidence) })
     }
 
-    /// Widened to what these clusters allow.
+    /// Widens the interval according to these clusters.
     fn widened(self, between: Option<BetweenClusters>, confidence: f64) -> Estimate {
         let Some(between) = between else {
             return self;
@@ -124,28 +121,24 @@ impl Estimate {
         let stricter = ((1.0 - confidence) / (1.0 - self.interval.confidence)).max(1.0);
         Estimate {
             interval: between.widen(self.value, self.interval),
-            p: (between.p_two_sided(self.value) * stricter)
-                .min(1.0)
-                .max(self.p),
+            p: (between.p_two_sided(self.value) * stricter).min(1.0).max(self.p),
             error: between.error.max(self.error),
             between: Some(between),
             ..self
         }
     }
 
-    /// The smallest ratio change (0.03 is 3 %) that would show with 80 % power in a test at this two-sided `level`, of
-    /// a sample of logarithms of ratios.
+    /// Returns the smallest ratio change (0.03 is 3 %) that would be detected with 80 % power in a test at this
+    /// two-sided `level`, for a sample of logarithms of ratios.
     pub fn minimum_detectable(&self, level: f64) -> f64 {
         let alone = detectable_errors(level) * self.independent;
-        let between = self
-            .between
-            .map(|between| between.minimum_detectable(level));
+        let between = self.between.map(|between| between.minimum_detectable(level));
         // Not a number with one replicate: then nothing can be said.
         between.map_or(alone, |between| between.max(alone)).exp_m1()
     }
 }
 
-/// A location with all that independent replicates say of it.
+/// A location with its precision for independent replicates.
 struct Independent {
     value: f64,
     interval: Interval,
@@ -153,7 +146,7 @@ struct Independent {
     error: f64,
 }
 
-/// The pseudo-median of independent replicates.
+/// Returns the pseudo-median of independent replicates.
 fn independent(tests: &mut SignedRank, sample: &[f64], confidence: f64) -> Option<Independent> {
     // Qn is zero when half of the replicates are equal; then the plain one says more.
     let spread = qn(sample).filter(|qn| *qn > 0.0).or(sd(sample));

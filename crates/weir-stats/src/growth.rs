@@ -1,28 +1,28 @@
-//! Whether something grows linearly with something else, and where it bends.
+//! Tests whether one quantity grows linearly with another, and finds the position of a bend.
 //!
-//! Points are independent; their spread may grow with what is measured, as that of CPU time does. So nothing here takes
-//! the F distribution for granted: the slope's interval has the errors of MacKinnon & White ("Some
+//! Points are independent; their spread may grow with the measured value, as that of CPU time does. Therefore nothing
+//! here relies on the F distribution: the slope's interval has the errors of MacKinnon & White ("Some
 //! heteroskedasticity-consistent covariance matrix estimators", J. Econometrics 29, 1985, HC3), and both tests compare
 //! their F with those of the straight line whose residuals had their signs drawn anew (the wild bootstrap; Davidson &
 //! Flachaire, J. Econometrics 146, 2008).
 //!
-//! A bend is where two straight lines meet (Hinkley, "Inference in two-phase regression", JASA 66, 1971; Muggeo,
-//! "Estimating regression models with unknown break-points", Stat. Med. 22, 2003). Its F is the largest of all places,
-//! and so is each that it is compared with.
+//! A bend is the intersection of two straight lines (Hinkley, "Inference in two-phase regression", JASA 66, 1971;
+//! Muggeo, "Estimating regression models with unknown break-points", Stat. Med. 22, 2003). Its F is the largest over
+//! all positions, and so is each that it is compared with.
 
 use crate::design::SplitMix64;
 use crate::student;
 
-/// Draws of both tests; the least p is 1 / (DRAWS + 1).
+/// Number of draws of both tests; the smallest p is 1 / (DRAWS + 1).
 const DRAWS: usize = 499;
-/// Places at which a bend is looked for.
+/// Number of steps between the positions at which a bend is searched for.
 const PLACES: usize = 120;
-/// Points below which nothing is said, and different rates.
+/// Minimum number of points, and of different rates.
 const LEAST_POINTS: usize = 8;
 const LEAST_LEVELS: usize = 4;
-/// Of the two tests together, each having half of it.
+/// Level of the two tests together, each having half of it.
 const LEVEL: f64 = 0.05;
-/// Values of x that differ by less than this share are the same level.
+/// Relative difference of x below which values are the same level.
 const SAME: f64 = 0.01;
 
 /// A value with its 95 % interval.
@@ -36,45 +36,45 @@ pub struct Within {
     pub high: f64,
 }
 
-/// Where growth changes.
+/// A change of the slope.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bend {
-    /// The place, in units of x.
+    /// Position of the bend, in units of x.
     pub at: Within,
     /// Slope before it.
     pub before: f64,
-    /// Slope behind it.
+    /// Slope after it.
     pub after: f64,
 }
 
-/// How y grows with x.
+/// Growth of y with x.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// How many points it rests on.
+    /// Number of points used.
     pub points: usize,
-    /// y for each unit of x.
+    /// Slope: y per unit of x.
     pub slope: Within,
-    /// y at x = 0.
+    /// Value of y at x = 0.
     pub intercept: f64,
-    /// p of the test for lack of fit (replicates at the same x against the straight line); `None` where there are not
-    /// enough replicates.
+    /// p of the test for lack of fit (replicates at the same x against the straight line); `None` without enough
+    /// replicates.
     pub lack_of_fit: Option<f64>,
     /// p of the test for a bend.
     pub bend_p: f64,
-    /// The bend, where there is one.
+    /// The bend; `None` if there is none.
     pub bend: Option<Bend>,
 }
 
 impl Growth {
-    /// Whether neither test says otherwise, at 5 % together.
+    /// Returns true if neither test rejects a straight line, at 5 % together.
     pub fn is_linear(&self) -> bool {
         let least = self.lack_of_fit.unwrap_or(1.0).min(self.bend_p);
         least >= LEVEL / 2.0
     }
 }
 
-/// How y grows with x, from points (x, y). `None` with fewer than 8 points or 4 different x, or where a value is not
-/// finite. `seed` fixes the draws.
+/// Determines the growth of y with x, from points (x, y). `None` with fewer than 8 points or 4 different x, or if a
+/// value is not finite. `seed` fixes the draws.
 pub fn growth_of(points: &[(f64, f64)], seed: u64) -> Option<Growth> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -124,7 +124,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Lengths of the runs of ascending values that are the same level.
+/// Returns the lengths of the runs of ascending values that are the same level.
 fn levels(x: &[f64]) -> Vec<usize> {
     let (mut lengths, mut first): (Vec<usize>, f64) = (Vec::new(), f64::NAN);
     for &value in x {
@@ -139,7 +139,8 @@ fn levels(x: &[f64]) -> Vec<usize> {
     lengths
 }
 
-/// F of the lack of fit: what the means of levels are off the line, against what points are off those means.
+/// Returns the F of the lack of fit: deviations of the levels' means from the line, relative to deviations of points
+/// from those means.
 fn lack(residuals: &[f64], levels: &[usize]) -> f64 {
     let (mut within, mut from) = (0.0, 0);
     for &length in levels {
@@ -154,7 +155,7 @@ fn lack(residuals: &[f64], levels: &[usize]) -> f64 {
     off / within.max(f64::MIN_POSITIVE) / freedom
 }
 
-/// Least squares on a constant and x.
+/// Least-squares fit on a constant and x.
 struct Line<'a> {
     x: &'a [f64],
     middle: f64,
@@ -169,26 +170,26 @@ impl<'a> Line<'a> {
     }
 
     fn fit(&self, y: &[f64]) -> (f64, f64) {
-        let products = self.x.iter().zip(y).map(|(x, y)| (x - self.middle) * y);
-        let slope = products.sum::<f64>() / self.square;
+        let slope =
+            self.x.iter().zip(y).map(|(x, y)| (x - self.middle) * y).sum::<f64>() / self.square;
         (mean(y) - slope * self.middle, slope)
     }
 
     fn residuals(&self, y: &[f64]) -> Vec<f64> {
         let (intercept, slope) = self.fit(y);
-        let off = self.x.iter().zip(y).map(|(x, y)| y - intercept - slope * x);
-        off.collect()
+        self.x.iter().zip(y).map(|(x, y)| y - intercept - slope * x).collect()
     }
 
-    /// How far a point draws the line towards itself.
+    /// Returns the leverage of a point: how far it draws the line towards itself.
     fn leverage(&self, x: f64) -> f64 {
         1.0 / self.x.len() as f64 + (x - self.middle).powi(2) / self.square
     }
 
-    /// Residuals as they could have been, were the line true.
+    /// Returns residuals that would be equally possible if the line were true.
     fn redrawn(&self, residuals: &[f64], rng: &mut SplitMix64) -> Vec<f64> {
-        let points = self.x.iter().zip(residuals);
-        points
+        self.x
+            .iter()
+            .zip(residuals)
             .map(|(x, residual)| {
                 let sign = if rng.next_u64() >> 63 == 0 { 1.0 } else { -1.0 };
                 sign * residual / (1.0 - self.leverage(*x)).max(0.05).sqrt()
@@ -197,8 +198,10 @@ impl<'a> Line<'a> {
     }
 
     fn interval(&self, slope: f64, residuals: &[f64]) -> Within {
-        let points = self.x.iter().zip(residuals);
-        let variance: f64 = points
+        let variance: f64 = self
+            .x
+            .iter()
+            .zip(residuals)
             .map(|(x, residual)| {
                 let own = residual / (1.0 - self.leverage(*x)).max(0.05);
                 ((x - self.middle) * own).powi(2)
@@ -206,34 +209,31 @@ impl<'a> Line<'a> {
             .sum();
         let freedom = u32::try_from(self.x.len() - 2).unwrap_or(u32::MAX);
         let half = student::quantile(0.05, freedom) * variance.sqrt() / self.square;
-        Within {
-            value: slope,
-            low: slope - half,
-            high: slope + half,
-        }
+        Within { value: slope, low: slope - half, high: slope + half }
     }
 }
 
-/// A place where a bend could be.
+/// A possible position of a bend.
 struct Place {
     at: f64,
-    /// What x is beyond it, with the straight line taken out (Frisch & Waugh 1933), so that a fit is one product.
+    /// Values of x beyond the position (0 before it), with the straight line removed (Frisch & Waugh 1933), so that a
+    /// fit is a single product.
     own: Vec<f64>,
     weight: f64,
-    /// Slope of the line that was taken out.
+    /// Slope of the removed line.
     slope: f64,
 }
 
-/// Every place where a bend could be: two levels at least are on either side.
+/// All possible positions of a bend, with at least two levels on either side.
 struct Bends {
     places: Vec<Place>,
 }
 
-/// What a bend at a place makes of the residuals.
+/// Effect of a bend at a position on the residuals.
 #[derive(Clone, Copy)]
 struct Fit<'a> {
     place: &'a Place,
-    /// Squares that it takes away.
+    /// Reduction of the sum of squares.
     taken: f64,
     /// Change of the slope.
     change: f64,
@@ -249,62 +249,47 @@ impl Bends {
             let own = line.residuals(&beyond);
             let weight = square(&own);
             let (_, slope) = line.fit(&beyond);
-            Place {
-                at,
-                own,
-                weight,
-                slope,
-            }
+            Place { at, own, weight, slope }
         });
-        Bends {
-            places: places.collect(),
-        }
+        Bends { places: places.collect() }
     }
 
     fn fits<'a>(&'a self, residuals: &'a [f64]) -> impl Iterator<Item = Fit<'a>> {
         self.places.iter().map(move |place| {
             let product: f64 = place.own.iter().zip(residuals).map(|(a, b)| a * b).sum();
             let change = product / place.weight;
-            Fit {
-                place,
-                taken: product * change,
-                change,
-            }
+            Fit { place, taken: product * change, change }
         })
     }
 
     fn best<'a>(&'a self, residuals: &'a [f64]) -> Fit<'a> {
-        let most = |a: Fit<'a>, b: Fit<'a>| if b.taken > a.taken { b } else { a };
-        self.fits(residuals).reduce(most).expect("there are places")
+        self.fits(residuals)
+            .reduce(|a, b| if b.taken > a.taken { b } else { a })
+            .expect("there are places")
     }
 
-    /// The largest F of all places.
+    /// Returns the largest F over all positions.
     fn f(&self, residuals: &[f64]) -> f64 {
         let taken = self.best(residuals).taken;
         let left = (square(residuals) - taken).max(f64::MIN_POSITIVE);
         taken / 2.0 / (left / (residuals.len() - 4) as f64)
     }
 
-    /// The bend: its interval holds the places that fit hardly worse than the best. `slope` is that of one line.
+    /// Returns the best bend. Its interval contains the positions that fit hardly worse. `slope` is that of a single
+    /// line.
     fn bend(&self, residuals: &[f64], slope: f64) -> Bend {
         let best = self.best(residuals);
         let (all, freedom) = (square(residuals), residuals.len() - 4);
         let t = student::quantile(0.05, u32::try_from(freedom).unwrap_or(u32::MAX));
         let most = (all - best.taken) * (1.0 + t * t / freedom as f64);
-        let close = self.fits(residuals).filter(|fit| all - fit.taken <= most);
-        let (low, high) = close.fold((best.place.at, best.place.at), |(low, high), fit| {
-            (fit.place.at.min(low), fit.place.at.max(high))
-        });
+        let (low, high) = self
+            .fits(residuals)
+            .filter(|fit| all - fit.taken <= most)
+            .fold((best.place.at, best.place.at), |(low, high), fit| {
+                (fit.place.at.min(low), fit.place.at.max(high))
+            });
         let before = slope - best.change * best.place.slope;
-        Bend {
-            at: Within {
-                value: best.place.at,
-                low,
-                high,
-            },
-            before,
-            after: before + best.change,
-        }
+        Bend { at: Within { value: best.place.at, low, high }, before, after: before + best.change }
     }
 }
 
@@ -322,10 +307,7 @@ mod tests {
     fn a_line_is_linear_and_has_its_slope() {
         let growth = growth_of(&points(|x| 2.0 + 3.0 * x), 1).expect("enough points");
         assert!(growth.is_linear() && growth.bend.is_none(), "{growth:?}");
-        assert!(
-            growth.slope.low < 3.0 && 3.0 < growth.slope.high,
-            "{growth:?}"
-        );
+        assert!(growth.slope.low < 3.0 && 3.0 < growth.slope.high, "{growth:?}");
         assert!((growth.slope.value - 3.0).abs() < 1e-3 && (growth.intercept - 2.0).abs() < 0.01);
         let exact = growth_of(&[1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0].map(|x| (x, x)), 1);
         assert!(exact.is_some_and(|growth| growth.is_linear() && growth.slope.value == 1.0));
@@ -337,10 +319,7 @@ mod tests {
             growth_of(&points(|x| x + 2.0 * (x - 5.5).max(0.0)), 1).expect("enough points");
         let bend = growth.bend.expect("a bend");
         assert!(bend.at.low <= 5.5 && 5.5 <= bend.at.high, "{bend:?}");
-        assert!(
-            (bend.before - 1.0).abs() < 0.02 && (bend.after - 3.0).abs() < 0.02,
-            "{bend:?}"
-        );
+        assert!((bend.before - 1.0).abs() < 0.02 && (bend.after - 3.0).abs() < 0.02, "{bend:?}");
         assert!(growth.lack_of_fit.is_some_and(|p| p < 0.01), "{growth:?}");
     }
 
@@ -348,10 +327,7 @@ mod tests {
     fn too_little_says_nothing() {
         let few = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0].map(|x| (x, x));
         assert_eq!(growth_of(&few, 1), None);
-        assert_eq!(
-            growth_of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(|x| (x, x)), 1),
-            None
-        );
+        assert_eq!(growth_of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(|x| (x, x)), 1), None);
         let mut holed = points(|x| x);
         holed[3].1 = f64::NAN;
         assert_eq!(growth_of(&holed, 1), None);

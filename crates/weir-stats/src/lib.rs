@@ -1,16 +1,15 @@
 //! Intervals, exact tests, verdicts: pure functions that know no HTTP.
 //!
-//! A replicate here is one paired difference, for weir `ln(arm / against)` of one block. Machines
-//! that share their host are noisy in bursts, so nothing assumes a normal distribution: estimates
-//! and intervals come from Walsh averages ([`walsh`]), their confidence and the p of the test from
-//! the exact distribution of the signed ranks when signs are flipped at random ([`signed_rank`]),
-//! spread from pairwise differences ([`spread`]); where both tails are far out, the median and its sign test take their
-//! place; and how far replicates of one instance, or of one moment,
-//! have something in common from the differences between them ([`clusters`]). [`estimate`] puts these together;
-//! [`spending`] says what may be claimed by whoever looks at it before the end.
+//! A replicate here is one paired difference, for weir `ln(arm / against)` of one block. Machines that share their host
+//! are noisy in bursts, so nothing assumes a normal distribution: estimates and intervals come from Walsh averages
+//! ([`walsh`]), their confidence and the p of the test from the exact distribution of the signed ranks when signs are
+//! flipped at random ([`signed_rank`]), and the spread from pairwise differences ([`spread`]). If both tails are far
+//! out, the median and its sign test replace them. Correlation of replicates of one instance, or of one moment, is
+//! derived from the differences between them ([`clusters`]). [`estimate`] combines these; [`spending`] limits the
+//! claims that may be made before the end of a study.
 //!
-//! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a
-//! sample return `None` when it is empty or holds a value that is not finite.
+//! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a sample return `None`
+//! when it is empty or holds a value that is not finite.
 
 pub mod change;
 pub mod clusters;
@@ -47,7 +46,7 @@ pub use student::{quantile as student_quantile, two_sided as student_two_sided};
 pub use verdict::{Evidence, Outcome, least_replicates, verdict};
 pub use walsh::hodges_lehmann;
 
-/// The sample in ascending order; `None` when it is empty or holds a value that is not finite.
+/// Returns the sample in ascending order; `None` when it is empty or holds a value that is not finite.
 fn ascending(sample: &[f64]) -> Option<Vec<f64>> {
     if sample.is_empty() || !sample.iter().all(|value| value.is_finite()) {
         return None;

@@ -1,38 +1,38 @@
 //! The median with its exact test, for samples of which a few values in ten lie far out on both sides: there the
-//! pseudo-median, which is good for up to 29 % of such values, is hardly known any more.
+//! pseudo-median, which tolerates up to 29 % of such values, is hardly determined any more.
 
 use crate::signed_rank::Interval;
 use crate::walsh::{average_of_rank, averages};
 use crate::{ascending, normal};
 
-/// How much narrower the median's interval has to be to take the pseudo-median's place.
+/// Maximum ratio of the median's interval to the pseudo-median's for the median to replace it.
 const NARROWER: f64 = 0.8;
-/// Fewer replicates say too little about their tails.
+/// Minimum number of replicates: fewer say too little about their tails.
 const LEAST: usize = 20;
-/// In median distances: farther ones are of the tails.
+/// Distance from the middle, in median distances, above which values belong to the tails.
 const FAR: f64 = 6.0;
-/// The chance of tails as uneven as these, from which on they are taken for even.
+/// Probability of tails as uneven as these above which they count as even.
 const EVEN: f64 = 0.1;
 
-/// What is known of the median of a sample.
+/// Median of a sample with its precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Median {
     pub(crate) value: f64,
-    /// The exact one of independent replicates: the values of ranks k and n - 1 - k (from 0) for the largest k with
+    /// Exact interval for independent replicates: the values of ranks k and n - 1 - k (from 0) for the largest k with
     /// 2·P(B ≤ k) ≤ 1 - confidence, B binomial with n and 1/2.
     pub(crate) interval: Interval,
     /// Two-sided p of the sign test (Dixon & Mood, "The Statistical Sign Test", JASA 41, 1946); a zero counts for both
     /// sides, as it does for the interval.
     pub(crate) p: f64,
-    /// Standard error for independent replicates, from the values about the middle.
+    /// Standard error for independent replicates, from the values around the middle.
     pub(crate) error: f64,
 }
 
 impl Median {
-    /// Of a sample for which it is the better estimate, which is judged by how far values lie from the middle, and
-    /// not by which side they lie on, so that tests by signs remain what they are (Hogg, "Adaptive Robust
-    /// Procedures", JASA 69, 1974). `None` where the pseudo-median is known about as well; where the tails are not
-    /// alike, as of an arm that stalls now and then; or with fewer than 20 replicates.
+    /// Returns the median of a sample for which it is the better estimate. That is judged by the distances of values
+    /// from the middle, not by the side on which they lie, so that tests by signs remain valid (Hogg, "Adaptive Robust
+    /// Procedures", JASA 69, 1974). `None` if the pseudo-median is about as precise; if the tails are not alike, as for
+    /// an arm that stalls now and then; or with fewer than 20 replicates.
     pub(crate) fn where_better(sample: &[f64], confidence: f64) -> Option<Median> {
         let sorted = ascending(sample).filter(|sorted| sorted.len() >= LEAST)?;
         let n = sorted.len();
@@ -64,7 +64,7 @@ impl Median {
     }
 }
 
-/// P(B ≤ k), B binomial with n and 1/2.
+/// Returns P(B ≤ k), B binomial with n and 1/2.
 fn at_most(k: usize, n: usize) -> f64 {
     let mut log = -(n as f64) * 2.0_f64.ln();
     let mut sum = 0.0;
@@ -75,14 +75,14 @@ fn at_most(k: usize, n: usize) -> f64 {
     sum
 }
 
-/// Half-width of the median's 95 % interval, if each distance (ascending) had lain on either side as well.
+/// Returns the half-width of the median's 95 % interval, if each distance (ascending) could have been on either side.
 fn half_width(distances: &[f64]) -> f64 {
     let n = distances.len() as f64;
     quantile(distances, normal::quantile(0.975) / n.sqrt())
 }
 
-/// The same of the pseudo-median's: of all averages of two values, on the same sides or not, as many lie within as
-/// lie between the ranks of its interval, 4 z / √(12 n) of them.
+/// Returns the half-width of the pseudo-median's interval: of all averages of two values, on the same sides or not, as
+/// many lie within as lie between the ranks of its interval, 4 z / √(12 n) of them.
 fn half_width_of_averages(distances: &[f64]) -> f64 {
     let n = distances.len() as f64;
     let mut both: Vec<f64> = distances.iter().rev().map(|distance| -distance).collect();
@@ -97,12 +97,10 @@ fn quantile(ascending: &[f64], share: f64) -> f64 {
     ascending[place.clamp(1, ascending.len()) - 1]
 }
 
-/// Whether what lies farther than this from the middle lies on both sides.
+/// Returns true if the values farther than `far` from the middle are similarly many on both sides.
 fn tails_are_alike(sorted: &[f64], middle: f64, far: f64) -> bool {
-    let [below, above] = [-1.0, 1.0].map(|side| {
-        let is_far = |x: &&f64| side * (**x - middle) > far;
-        sorted.iter().filter(is_far).count()
-    });
+    let [below, above] =
+        [-1.0, 1.0].map(|side| sorted.iter().filter(|x| side * (**x - middle) > far).count());
     2.0 * at_most(below.min(above), below + above) >= EVEN
 }
 
@@ -111,14 +109,11 @@ mod tests {
     use super::*;
     use crate::SplitMix64;
 
-    /// About normal values, of which a share is multiplied.
+    /// Draws approximately normal values, a share of which is multiplied.
     fn sample(rng: &mut SplitMix64, n: usize, share: f64, side: fn(f64) -> f64) -> Vec<f64> {
         let mut value = || {
             let about_zero = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-            match rng.unit() < share {
-                true => 40.0 * side(about_zero),
-                false => about_zero,
-            }
+            if rng.unit() < share { 40.0 * side(about_zero) } else { about_zero }
         };
         (0..n).map(|_| value()).collect()
     }
@@ -163,18 +158,11 @@ mod tests {
 
     #[test]
     fn the_binomial_tail_is_exact() {
-        for (k, n, wanted) in [
-            (0, 5, 1.0 / 32.0),
-            (1, 5, 6.0 / 32.0),
-            (5, 5, 1.0),
-            (0, 6, 1.0 / 64.0),
-        ] {
+        for (k, n, wanted) in
+            [(0, 5, 1.0 / 32.0), (1, 5, 6.0 / 32.0), (5, 5, 1.0), (0, 6, 1.0 / 64.0)]
+        {
             assert!((at_most(k, n) - wanted).abs() < 1e-12, "{k} {n}");
         }
-        assert!(
-            (at_most(1000, 2000) - 0.508_920).abs() < 1e-5,
-            "{}",
-            at_most(1000, 2000)
-        );
+        assert!((at_most(1000, 2000) - 0.508_920).abs() < 1e-5, "{}", at_most(1000, 2000));
     }
 }

@@ -1,7 +1,7 @@
 //! Several comparisons at once.
 
-/// Holm's correction (Scand. J. Statist. 6, 1979): p values that may each be held against the level
-/// while the chance of any false claim among all of them stays below it. In the order given.
+/// Applies Holm's correction (Scand. J. Statist. 6, 1979) and returns p values in the given order. Each may be compared
+/// with the level while the chance of any false claim among all of them stays below it.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
@@ -15,11 +15,12 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// Correction of Benjamini and Hochberg ("Controlling the false discovery rate", JRSS B 57, 1995): of everything whose
-/// corrected p is at most a level, no larger share than that is false on average. In the order given.
+/// Applies the correction of Benjamini and Hochberg ("Controlling the false discovery rate", JRSS B 57, 1995) and
+/// returns p values in the given order: of all results whose corrected p is at most a level, no larger share than that
+/// is false on average.
 ///
-/// It holds for independent tests, and for ones that err in the same direction (Benjamini & Yekutieli, Ann. Statist. 29,
-/// 2001).
+/// It holds for independent tests, and for ones that err in the same direction (Benjamini & Yekutieli, Ann. Statist.
+/// 29, 2001).
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));

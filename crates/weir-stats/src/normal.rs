@@ -1,14 +1,12 @@
 //! The standard normal distribution, for samples too large for exact tables.
 
-/// Probability of a value at most `x`. Inside ±6 by Marsaglia's series ("Evaluating the Normal
-/// Distribution", J. Stat. Software 11(4), 2004), outside by the continued fraction of the tail
-/// (Abramowitz & Stegun 26.2.14), which keeps its relative precision where the series cancels.
+/// Returns the probability of a value at most `x`. Inside ±6 by Marsaglia's series ("Evaluating the Normal
+/// Distribution", J. Stat. Software 11(4), 2004), outside by the continued fraction of the tail (Abramowitz & Stegun
+/// 26.2.14), which keeps its relative precision when the series cancels.
 pub fn cdf(x: f64) -> f64 {
     let density = (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
     if x.abs() > 6.0 {
-        let fraction = (1..=40)
-            .rev()
-            .fold(x.abs(), |rest, k| x.abs() + f64::from(k) / rest);
+        let fraction = (1..=40).rev().fold(x.abs(), |rest, k| x.abs() + f64::from(k) / rest);
         let tail = density / fraction;
         return if x < 0.0 { tail } else { 1.0 - tail };
     }
@@ -23,7 +21,7 @@ pub fn cdf(x: f64) -> f64 {
     }
 }
 
-/// The value below which a share `p` (0..1, exclusive) lies; exact to about 1e-12.
+/// Returns the value below which a share `p` (0..1, exclusive) lies; exact to about 1e-12.
 pub(crate) fn quantile(p: f64) -> f64 {
     let (mut low, mut high) = (-40.0, 40.0);
     for _ in 0..60 {

@@ -1,4 +1,4 @@
-//! One difference from several samples: what an arm comes to over all loads of a matrix.
+//! One difference from several samples: the mean difference of an arm over all loads of a matrix.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,13 @@ use crate::student;
 /// A sample among those that are pooled.
 #[derive(Debug, Clone, Copy)]
 pub struct Stratum<'a, C> {
-    /// Its estimate, in the unit of the sample.
+    /// Estimate of the sample, in its unit.
     pub estimate: f64,
     /// Standard error of the estimate.
     pub error: f64,
-    /// Replicates.
+    /// Replicates of the sample.
     pub sample: &'a [f64],
-    /// Instance that each replicate is of, in order of time. Samples that were measured with the same instances have them
-    /// in common.
+    /// Instance of each replicate, in order of time. Samples measured with the same instances share their numbers.
     pub instances: &'a [C],
 }
 
@@ -26,16 +25,17 @@ pub struct Stratum<'a, C> {
 pub struct Pooled {
     /// Mean, in the unit of the samples.
     pub value: f64,
-    /// Its interval.
+    /// Interval of the mean.
     pub interval: Interval,
     /// Two-sided p of a true value of 0.
     pub p: f64,
 }
 
-/// Pools samples, each with the same weight. Samples may differ in truth: what varies is how far replicates are from the
-/// estimate of their own sample, added up by instance (Liang & Zeger, Biometrika 73, 1986), with the products of neighbours
-/// where these follow from one another (Newey & West, Econometrica 55, 1987). Where a sample has too few instances,
-/// their errors are taken to be the same in all samples. `None` without a sample, or with one that has no replicates.
+/// Pools samples, each with the same weight. The true values of samples may differ: only the distances of replicates
+/// from the estimate of their own sample vary. They are added up by instance (Liang & Zeger, Biometrika 73, 1986), with
+/// the products of neighbours if these are autocorrelated (Newey & West, Econometrica 55, 1987). If a sample has too
+/// few instances, their errors are assumed to be the same in all samples. `None` without a sample, or with one that has
+/// no replicates.
 pub fn pooled<C: Ord + Copy>(strata: &[Stratum<'_, C>], confidence: f64) -> Option<Pooled> {
     let count = strata.len() as f64;
     let mut sums: BTreeMap<C, f64> = BTreeMap::new();
@@ -66,11 +66,7 @@ pub fn pooled<C: Ord + Copy>(strata: &[Stratum<'_, C>], confidence: f64) -> Opti
         (error, ((sums.len() as f64 * share).round() as u32).max(1))
     };
     let half = student::quantile(1.0 - confidence, freedom) * error;
-    let interval = Interval {
-        low: value - half,
-        high: value + half,
-        confidence,
-    };
+    let interval = Interval { low: value - half, high: value + half, confidence };
     let p = student::two_sided(value / error, freedom);
     value.is_finite().then_some(Pooled { value, interval, p })
 }
@@ -143,12 +139,7 @@ mod tests {
     #[test]
     fn few_instances_are_the_same_in_all_samples() {
         let sample = [0.10, 0.11, 0.09, 0.10];
-        let stratum = Stratum {
-            estimate: 0.1,
-            error: 0.015,
-            sample: &sample,
-            instances: &[1; 4],
-        };
+        let stratum = Stratum { estimate: 0.1, error: 0.015, sample: &sample, instances: &[1; 4] };
         let all = pooled(&[stratum; 50], 0.95).unwrap();
         let half = student::quantile(0.05, PRIOR_FREEDOM) * 0.015;
         assert!((all.interval.high - 0.1 - half).abs() < 1e-9, "{all:?}");

@@ -1,13 +1,13 @@
-//! What two values differ by, as a share of their mean.
+//! Relative difference: the difference of two values as a share of their mean.
 //!
-//! For small differences this is the logarithm of their ratio: 2 tanh(ln r / 2), which is ln r less its cube's twelfth.
-//! But it has bounds, so what a comparison comes to is not decided by how close to nothing one of two values is:
-//! an arm that stands still in a third of the blocks has lost about a third of what it carries, and not all.
+//! For small differences this is the logarithm of their ratio: 2 tanh(ln r / 2), which is ln r minus a twelfth of its
+//! cube. But it is bounded, so the result of a comparison does not depend on how close to zero one of the two values
+//! is: an arm that stands still in a third of the blocks has lost about a third of its throughput, and not all.
 
-/// As close to a bound, one of the two is nothing.
+/// Distance from a bound below which one of the two values counts as zero.
 const NOTHING: f64 = 1e-9;
 
-/// 2 (a - b) / (a + b), from the ratio a / b: -2 for a ratio of 0, 2 for an infinite one; NaN for NaN.
+/// Returns 2 (a - b) / (a + b), from the ratio a / b: -2 for a ratio of 0, 2 for an infinite one; NaN for NaN.
 pub fn relative_difference(ratio: f64) -> f64 {
     match ratio {
         f64::INFINITY => 2.0,
@@ -15,7 +15,7 @@ pub fn relative_difference(ratio: f64) -> f64 {
     }
 }
 
-/// The ratio a / b of a relative difference; 0 or infinite where that reaches its bounds.
+/// Returns the ratio a / b of a relative difference; 0 or infinite at its bounds.
 pub fn ratio_of(relative_difference: f64) -> f64 {
     match relative_difference {
         d if d >= 2.0 - NOTHING => f64::INFINITY,
@@ -30,20 +30,13 @@ mod tests {
 
     #[test]
     fn ratios_and_relative_differences_are_the_same_thing() {
-        for (ratio, wanted) in [
-            (0.0, -2.0),
-            (f64::INFINITY, 2.0),
-            (1.0, 0.0),
-            (3.0, 1.0),
-            (1.0 / 3.0, -1.0),
-        ] {
+        for (ratio, wanted) in
+            [(0.0, -2.0), (f64::INFINITY, 2.0), (1.0, 0.0), (3.0, 1.0), (1.0 / 3.0, -1.0)]
+        {
             let found = relative_difference(ratio);
             assert!((found - wanted).abs() < 1e-12, "{ratio}: {found}");
             let back = ratio_of(found);
-            assert!(
-                back == ratio || (back / ratio - 1.0).abs() < 1e-12,
-                "{ratio}: {back}"
-            );
+            assert!(back == ratio || (back / ratio - 1.0).abs() < 1e-12, "{ratio}: {back}");
         }
         assert!(relative_difference(f64::NAN).is_nan());
         for log in [-0.3, -0.01, 0.001, 0.2_f64] {

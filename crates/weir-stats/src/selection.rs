@@ -3,9 +3,9 @@
 //! A thousand replicates have half a million pairs. Their order statistics are found by bisection
 //! over the values a float can take: at most 64 counts, each linear in the replicates.
 
-/// The smallest float `t` with `count(t) > k`, that is, the element of rank `k` (from 0) in
-/// ascending order, when `count(t)` says how many elements are at most `t`. All elements lie in
-/// `low..=high`, and there are more than `k`.
+/// Returns the smallest float `t` with `count(t) > k`, that is, the element of rank `k` (from 0) in ascending order, if
+/// `count(t)` is the number of elements that are at most `t`. All elements lie in `low..=high`, and there are more than
+/// `k`.
 pub(crate) fn element(k: u64, low: f64, high: f64, count: impl Fn(f64) -> u64) -> f64 {
     let (mut low, mut high) = (key(low), key(high));
     while low < high {
@@ -22,13 +22,13 @@ pub(crate) fn element(k: u64, low: f64, high: f64, count: impl Fn(f64) -> u64) -
 
 const SIGN: u64 = 1 << 63;
 
-/// An integer for each float, in the same order.
+/// Maps each float to an integer, in the same order.
 fn key(float: f64) -> u64 {
     let bits = float.to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
-/// The float of a [`key`].
+/// Returns the float of a [`key`].
 fn value(key: u64) -> f64 {
     f64::from_bits(if key & SIGN == 0 { !key } else { key & !SIGN })
 }

@@ -1,19 +1,18 @@
-//! A share of all requests, and how well it is known when requests come in blocks that have much in common.
+//! A share of all requests, and its precision if requests come in blocks that have much in common.
 
 use crate::clusters::BetweenClusters;
 use crate::signed_rank::Interval;
 use crate::spread::{autocorrelation_critical, rank_autocorrelation};
 use crate::student;
 
-/// The interval of the mean of `shares`, one for each block in order of time (0..1, all blocks of about the same size),
-/// when there were so many `requests` in all. Requests of a block follow from one another: they are worth as
-/// many independent ones as the spread between the blocks says, and never more than there are. Of that many
-/// the interval is Wilson's (JASA 22, 1927), which stays sensible where no block has any; Student's t in
-/// place of z accounts for the spread being estimated (Korn & Graubard, "Confidence intervals for
-/// proportions with small expected number of positive counts estimated from survey data", Survey
-/// Methodology 24, 1998). Blocks follow from one another too: the spread is also that between the `clusters` that they
-/// are of ([`BetweenClusters::of`]), and each end is the wider one of both. `None` with fewer than two blocks, or without
-/// requests.
+/// Returns the interval of the mean of `shares`, one for each block in order of time (0..1, all blocks of about the
+/// same size), from this many `requests` in all. Requests of a block are correlated: they are worth as many independent
+/// ones as the spread between the blocks indicates, and never more than there are. For that many the interval is
+/// Wilson's (JASA 22, 1927), which stays sensible if all shares are 0; Student's t in place of z accounts for the
+/// spread being estimated (Korn & Graubard, "Confidence intervals for proportions with small expected number of
+/// positive counts estimated from survey data", Survey Methodology 24, 1998). Blocks are correlated, too: the spread is
+/// also that between their `clusters` ([`BetweenClusters::of`]), and each end is the wider one of both. `None` with
+/// fewer than two blocks, or without requests.
 pub fn share_interval(
     shares: &[f64],
     clusters: &[usize],
@@ -45,26 +44,16 @@ pub fn share_interval(
     })
 }
 
-/// Wilson's interval of a share of `requests` whose standard error is known from blocks.
+/// Returns Wilson's interval of a share of `requests` whose standard error is known from blocks.
 fn wilson(share: f64, known: BetweenClusters, requests: f64, confidence: f64) -> Interval {
     let independent = share * (1.0 - share) / known.error.powi(2);
-    let n = if independent.is_finite() {
-        independent.clamp(1.0, requests)
-    } else {
-        requests
-    };
+    let n = if independent.is_finite() { independent.clamp(1.0, requests) } else { requests };
     let t = student::quantile(1.0 - confidence, known.freedom);
     let square = t * t;
     let centre = (share + square / (2.0 * n)) / (1.0 + square / n);
     let half = t / (1.0 + square / n)
-        * (share * (1.0 - share) / n + square / (4.0 * n * n))
-            .max(0.0)
-            .sqrt();
-    Interval {
-        low: (centre - half).max(0.0),
-        high: (centre + half).min(1.0),
-        confidence,
-    }
+        * (share * (1.0 - share) / n + square / (4.0 * n * n)).max(0.0).sqrt();
+    Interval { low: (centre - half).max(0.0), high: (centre + half).min(1.0), confidence }
 }
 
 #[cfg(test)]
@@ -76,16 +65,13 @@ mod tests {
     fn without_anything_seen_the_requests_bound_the_share() {
         let none = share_interval(&[0.0; 1000], &[], 10_000.0, 0.95).unwrap();
         // Wilson of 0 of 10,000: t² / (n + t²).
-        assert!(
-            (none.high - 3.85e-4).abs() < 1e-5 && none.low < 1e-12,
-            "{none:?}"
-        );
+        assert!((none.high - 3.85e-4).abs() < 1e-5 && none.low < 1e-12, "{none:?}");
         assert_eq!(share_interval(&[0.1], &[], 100.0, 0.95), None);
         assert_eq!(share_interval(&[0.1, f64::NAN], &[], 100.0, 0.95), None);
     }
 
-    /// Eight instances of `blocks` blocks, each with a share of its own, which may follow from a normal process with this
-    /// autocorrelation.
+    /// Returns how often the interval covers the truth, for eight instances with `blocks` blocks in all. The share of
+    /// each block may depend on a normal process with this autocorrelation.
     fn covered(
         blocks: usize,
         lag_1: f64,
@@ -112,7 +98,7 @@ mod tests {
         holds.count() as f64 / f64::from(rounds)
     }
 
-    /// Share of 100 requests that fail with this chance.
+    /// Draws the share of 100 requests that fail with this chance.
     fn failed(rng: &mut SplitMix64, chance: f64) -> f64 {
         (0..100).filter(|_| rng.unit() < chance).count() as f64 / 100.0
     }
@@ -122,10 +108,7 @@ mod tests {
         let wandering = |_: &mut SplitMix64, follows: f64| 0.05 * (0.3 * follows - 0.045).exp();
         let stall = |rng: &mut SplitMix64| if rng.unit() < 0.2 { 0.5 } else { 0.01 };
         for (name, covered) in [
-            (
-                "independent",
-                covered(30, 0.0, |rng, _| failed(rng, 0.05), 0.05),
-            ),
+            ("independent", covered(30, 0.0, |rng, _| failed(rng, 0.05), 0.05)),
             (
                 "spread",
                 covered(

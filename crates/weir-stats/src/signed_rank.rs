@@ -1,10 +1,9 @@
-//! The exact distribution of Wilcoxon's signed-rank statistic, and what follows from it.
+//! The exact distribution of Wilcoxon's signed-rank statistic, with its test and interval.
 //!
-//! If there is no difference between two arms, each replicate could as well have had the other
-//! sign. Flipping signs at random gives the statistic W (the sum of the ranks, by absolute value, of
-//! the positive replicates) a distribution that is known exactly, whatever the noise looks like, and
-//! from it come the p of the test and the interval of the Hodges-Lehmann estimate (Hollander, Wolfe
-//! & Chicken, "Nonparametric Statistical Methods", 3rd ed., 3.1-3.4).
+//! If there is no difference between two arms, each replicate could as well have had the other sign. Flipping signs at
+//! random gives the statistic W (the sum of the ranks, by absolute value, of the positive replicates) a distribution
+//! that is known exactly, whatever the noise looks like, and from it come the p of the test and the interval of the
+//! Hodges-Lehmann estimate (Hollander, Wolfe & Chicken, "Nonparametric Statistical Methods", 3rd ed., 3.1-3.4).
 
 use std::collections::BTreeMap;
 
@@ -12,12 +11,11 @@ use crate::relative::ratio_of;
 use crate::walsh::{average_of_rank, averages, averages_below, averages_up_to, middle};
 use crate::{ascending, normal};
 
-/// Above this many replicates the normal approximation of W (with continuity correction) takes the
-/// place of its exact distribution. At 1000 the two tails agree to 1e-3 at 95 % confidence,
-/// and the exact one takes some 1.3e8 additions.
+/// Number of replicates above which the normal approximation of W (with continuity correction) replaces its exact
+/// distribution. At 1000 the two tails agree to 1e-3 at 95 % confidence, and the exact one takes some 1.3e8 additions.
 pub const EXACT_UP_TO: usize = 1000;
 
-/// Ranks that differ by less are the same but for rounding.
+/// Difference of ranks below which they are equal except for rounding.
 const ROUNDING: f64 = 1e-6;
 
 /// An interval of the estimate.
@@ -27,40 +25,40 @@ pub struct Interval {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// The confidence it really has: at least the one asked for when there are replicates enough,
-    /// below it when even the whole range of the sample does not reach that.
+    /// Actual confidence: at least the requested one if there are enough replicates, below it if even the whole range
+    /// of the sample does not reach that.
     pub confidence: f64,
 }
 
 impl Interval {
-    /// Of relative differences: the ratios at its ends.
+    /// Converts the ends of an interval of relative differences to ratios.
     pub fn ratios(&self) -> (f64, f64) {
         (ratio_of(self.low), ratio_of(self.high))
     }
 }
 
-/// Intervals and tests; keeps the distribution for each number of replicates it has met.
+/// Intervals and tests. Caches the distribution for each number of replicates used.
 #[derive(Debug, Clone, Default)]
 pub struct SignedRank {
-    /// For each n: P(W ≤ w) for w from 0 to the middle of the distribution.
+    /// P(W ≤ w) for w from 0 to the middle of the distribution, by n.
     tables: BTreeMap<usize, Vec<f64>>,
 }
 
 impl SignedRank {
-    /// No distribution computed yet.
+    /// Creates an empty cache of distributions.
     pub fn new() -> SignedRank {
         SignedRank::default()
     }
 
-    /// The exact two-sided interval of the Hodges-Lehmann estimate: the Walsh averages of ranks k
-    /// and M-1-k for the largest k with 2·P(W ≤ k) ≤ 1 - confidence. Ties make it no narrower than
-    /// it has to be and its confidence no smaller than stated.
+    /// Returns the exact two-sided interval of the Hodges-Lehmann estimate: the Walsh averages of ranks k and M-1-k for
+    /// the largest k with 2·P(W ≤ k) ≤ 1 - confidence. Ties make it no narrower than necessary and its confidence no
+    /// smaller than stated.
     pub fn interval(&mut self, sample: &[f64], confidence: f64) -> Option<Interval> {
         self.between(&ascending(sample)?, confidence, 1.0)
     }
 
-    /// The same of samples that need not be symmetric: the ranks are as many times farther from the middle as the
-    /// number of averages below the estimate varies more.
+    /// Returns the interval for samples that need not be symmetric: the ranks are farther from the middle than in
+    /// [`SignedRank::interval`], by the factor by which the number of averages below the estimate varies more.
     pub fn interval_of_any(&mut self, sample: &[f64], confidence: f64) -> Option<Interval> {
         let sorted = ascending(sample)?;
         self.between(&sorted, confidence, spread_of_count(&sorted))
@@ -86,9 +84,9 @@ impl SignedRank {
         })
     }
 
-    /// Two-sided p of a pseudo-median of 0: the smallest level whose [`SignedRank::interval_of_any`] leaves 0 out, so
-    /// that p and interval never contradict each other. For a symmetric sample without ties this is the exact p
-    /// of Wilcoxon's signed-rank test. A Walsh average of 0 counts for both sides.
+    /// Returns the two-sided p of a pseudo-median of 0: the smallest level whose [`SignedRank::interval_of_any`]
+    /// excludes 0, so that p and interval never contradict each other. For a symmetric sample without ties this is the
+    /// exact p of Wilcoxon's signed-rank test. A Walsh average of 0 counts for both sides.
     pub fn p_of_any(&mut self, sample: &[f64]) -> Option<f64> {
         let sorted = ascending(sample)?;
         Some(self.p_of_zero(&sorted, spread_of_count(&sorted)))
@@ -96,10 +94,8 @@ impl SignedRank {
 
     fn p_of_zero(&mut self, sorted: &[f64], wider: f64) -> f64 {
         let n = sorted.len();
-        let [below, above] = [
-            averages_below(sorted, 0.0),
-            averages(n) - averages_up_to(sorted, 0.0),
-        ];
+        let [below, above] =
+            [averages_below(sorted, 0.0), averages(n) - averages_up_to(sorted, 0.0)];
         let others = averages(n) - below.max(above);
         let middle = (averages(n) - 1) as f64 / 2.0;
         if others as f64 > middle {
@@ -113,7 +109,7 @@ impl SignedRank {
         (2.0 * self.tail(n, rank.max(0.0) as u64)).min(1.0)
     }
 
-    /// P(W ≤ k), k at most in the middle of the distribution.
+    /// Returns P(W ≤ k), k at most in the middle of the distribution.
     fn tail(&mut self, n: usize, k: u64) -> f64 {
         if n > EXACT_UP_TO {
             let (mean, sd) = moments(n);
@@ -136,10 +132,10 @@ impl SignedRank {
     }
 }
 
-/// How many times as much the number of Walsh averages below the pseudo-median θ varies as it does for symmetric
-/// samples; at least 1. That number is a U-statistic, which varies as the sum of F(2θ - x) over the sample does
-/// (Hoeffding, "A class of statistics with asymptotically normal distribution", Ann. Math. Statist. 19, 1948);
-/// in a symmetric sample these are uniform.
+/// Returns the factor, at least 1, by which the number of Walsh averages below the pseudo-median θ varies more than for
+/// symmetric samples. That number is a U-statistic, which varies as the sum of F(2θ - x) over the sample does
+/// (Hoeffding, "A class of statistics with asymptotically normal distribution", Ann. Math. Statist. 19, 1948); in a
+/// symmetric sample these are uniform.
 fn spread_of_count(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     let estimate = middle(sorted);
@@ -153,10 +149,10 @@ fn spread_of_count(sorted: &[f64]) -> f64 {
     (12.0 * variance).sqrt().max(1.0)
 }
 
-/// Probability of each sum from 0 to `up_to` when every rank is in or out with even chance.
+/// Returns the probability of each sum from 0 to `up_to` when every rank is in or out with even chance.
 ///
-/// Rank after rank: P'(s) = ½ P(s) + ½ P(s - rank). Two buffers rather than one walked backwards,
-/// because the loop over slices is one that the compiler turns into vector instructions.
+/// Rank after rank: P'(s) = ½ P(s) + ½ P(s - rank). Two buffers rather than one walked backwards, because the loop over
+/// slices is one that the compiler turns into vector instructions.
 fn probabilities(ranks: impl Iterator<Item = usize>, up_to: usize) -> Vec<f64> {
     let mut now = vec![0.0; up_to + 1];
     let mut next = now.clone();
@@ -178,14 +174,14 @@ fn probabilities(ranks: impl Iterator<Item = usize>, up_to: usize) -> Vec<f64> {
     now
 }
 
-/// The largest k with P(W ≤ k) ≤ `tail`, and that probability, in the normal approximation.
+/// Returns the largest k with P(W ≤ k) ≤ `tail`, and that probability, in the normal approximation.
 fn approximate_rank(n: usize, tail: f64) -> (u64, f64) {
     let (mean, sd) = moments(n);
     let k = (mean + sd * normal::quantile(tail) - 0.5).floor().max(0.0);
     (k as u64, normal::cdf((k + 0.5 - mean) / sd))
 }
 
-/// Mean and standard deviation of W.
+/// Returns mean and standard deviation of W.
 fn moments(n: usize) -> (f64, f64) {
     let n = n as f64;
     let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0;

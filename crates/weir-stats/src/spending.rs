@@ -1,24 +1,26 @@
-//! Deciding early: how much of its error a study may spend at each of several looks, and what each look may claim.
+//! Early decisions: the part of its error that a study may spend at each of several looks, and the critical values for
+//! the claims at each.
 //!
-//! A study that is looked at again and again with the level of a single look claims too much (Armitage, McPherson &
-//! Rowe, "Repeated significance tests on accumulating data", JRSS A 132, 1969). Here each look may spend a part of the
-//! error that is fixed beforehand (Lan & DeMets, "Discrete sequential boundaries for clinical trials", Biometrika
-//! 70, 1983). The intervals of all looks together then hold their confidence, whatever made the study end (Jennison
-//! & Turnbull, "Interim analyses: the repeated confidence interval approach", JRSS B 51, 1989): so they are fit for
-//! better, worse, equivalent and inconclusive alike.
+//! A study that is looked at repeatedly with the level of a single look claims too much (Armitage, McPherson & Rowe,
+//! "Repeated significance tests on accumulating data", JRSS A 132, 1969). Here each look may spend a part of the error
+//! that is fixed beforehand (Lan & DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70, 1983).
+//! The intervals of all looks together then keep their confidence, whatever made the study end (Jennison & Turnbull,
+//! "Interim analyses: the repeated confidence interval approach", JRSS B 51, 1989), and are therefore valid for better,
+//! worse, equivalent and inconclusive alike.
 
 use crate::normal;
 
-/// The part that is spent as Pocock's looks do, of which each can claim about as much as the others; the rest is spent
-/// as O'Brien's and Fleming's do, which keep nearly all for the end. The first finds large effects at the first
-/// look, the second keeps the last interval narrow, which equivalence needs.
+/// Part of the error that is spent like Pocock, whose looks can claim about equally much; the rest is spent like
+/// O'Brien and Fleming, who keep nearly all for the end. The first finds large effects at the first look, the second
+/// keeps the last interval narrow, which equivalence needs.
 const OF_POCOCK: f64 = 0.5;
-/// Subintervals of the grid on which the density of the statistic is kept; even, for Simpson's rule.
+/// Number of subintervals of the grid on which the density of the statistic is kept; even, for Simpson's rule.
 const GRID: usize = 96;
 /// A boundary that nothing crosses, in standard errors.
 const FARTHEST: f64 = 12.0;
 
-/// What may be spent of `alpha` up to the time at which a share of the information (0..1) is there.
+/// Returns the part of `alpha` that may be spent up to the time at which this share of the information (0..1) is
+/// available.
 fn spent(alpha: f64, share: f64) -> f64 {
     if share >= 1.0 {
         return alpha;
@@ -28,9 +30,9 @@ fn spent(alpha: f64, share: f64) -> f64 {
     (1.0 - OF_POCOCK) * fleming + OF_POCOCK * pocock
 }
 
-/// Critical values in standard errors, two-sided, of looks after so many replicates (ascending, none of them 0) in a
-/// study of `planned` ones, which together err with probability `alpha` (0..1). `is_last`: the last of these is the
-/// study's last look, however many were planned, and spends what is left.
+/// Returns the two-sided critical values, in standard errors, of looks after these numbers of replicates (ascending,
+/// none of them 0) in a study of `planned` ones, which together err with probability `alpha` (0..1). `is_last`: the
+/// last of these is the study's last look, however many were planned, and spends the rest.
 ///
 /// The probability to cross no boundary before is integrated from look to look (Armitage, McPherson & Rowe 1969;
 /// Jennison & Turnbull, "Group Sequential Methods", 2000, ch. 19).
@@ -38,9 +40,10 @@ pub fn critical_values(looks: &[u32], planned: u32, is_last: bool, alpha: f64) -
     let mut density = Density::at_start();
     let (mut found, mut before) = (Vec::new(), 0.0);
     for (place, &replicates) in looks.iter().enumerate() {
-        let share = match is_last && place + 1 == looks.len() {
-            true => 1.0,
-            false => f64::from(replicates) / f64::from(planned.max(1)),
+        let share = if is_last && place + 1 == looks.len() {
+            1.0
+        } else {
+            f64::from(replicates) / f64::from(planned.max(1))
         };
         let up_to = spent(alpha, share);
         let time = f64::from(replicates);
@@ -52,19 +55,20 @@ pub fn critical_values(looks: &[u32], planned: u32, is_last: bool, alpha: f64) -
     found
 }
 
-/// The two-sided level of a single test, or 1 less the confidence of a single interval, of this critical value.
+/// Returns the two-sided level of a single test, or 1 minus the confidence of a single interval, with this critical
+/// value.
 pub fn level_of(critical: f64) -> f64 {
     2.0 * normal::cdf(-critical)
 }
 
-/// The critical value in standard errors of a two-sided level.
+/// Returns the critical value in standard errors of a two-sided level.
 pub fn critical_of(level: f64) -> f64 {
     -normal::quantile(level.clamp(1e-300, 1.0) / 2.0)
 }
 
-/// The chance that a look which is still to come tells a difference from 0 or finds it within `band`, when an
-/// estimate with this `error` has been seen. `share` of the replicates of then are there (0..1); `interval` and `test` are the
-/// critical values of the look to come. The truth is taken to be anywhere as likely as the estimate allows.
+/// Returns the chance that a future look distinguishes a difference from 0 or finds it within `band`, given a present
+/// estimate with this `error`. `share` (0..1) is the present number of replicates relative to that at the future look;
+/// `interval` and `test` are its critical values. The truth is assumed to be distributed as the estimate allows.
 pub fn chance_to_decide(
     (estimate, error): (f64, f64),
     share: f64,
@@ -76,31 +80,31 @@ pub fn chance_to_decide(
     }
     let then = error * share.sqrt();
     let moves = (error * (1.0 - share).sqrt()).max(1e-12);
-    let within = |reach: f64| match reach > 0.0 {
-        true => normal::cdf((reach - estimate) / moves) - normal::cdf((-reach - estimate) / moves),
-        false => 0.0,
+    let within = |reach: f64| {
+        if reach > 0.0 {
+            normal::cdf((reach - estimate) / moves) - normal::cdf((-reach - estimate) / moves)
+        } else {
+            0.0
+        }
     };
     let differs = 1.0 - within(interval.max(test) * then);
     (differs + within(band - interval * then)).min(1.0)
 }
 
-/// The chance that nothing was claimed yet, by the statistic's value: a process of independent normal steps whose
+/// Probability that nothing has been claimed yet, by the statistic's value: a process of independent normal steps whose
 /// variance is the number of replicates, at the points of a symmetric grid.
 struct Density {
     time: f64,
-    /// (value, density times the weight of its point); before the first look all of it is at 0.
+    /// Value, and density times the weight of its point; before the first look all of it is at 0.
     points: Vec<(f64, f64)>,
 }
 
 impl Density {
     fn at_start() -> Density {
-        Density {
-            time: 0.0,
-            points: vec![(0.0, 1.0)],
-        }
+        Density { time: 0.0, points: vec![(0.0, 1.0)] }
     }
 
-    /// The chance that the statistic is beyond `critical` standard errors at a time and was within before.
+    /// Returns the chance that the statistic is beyond `critical` standard errors at a time and was within before.
     fn beyond(&self, time: f64, critical: f64) -> f64 {
         let (bound, step) = (critical * time.sqrt(), (time - self.time).max(1e-9).sqrt());
         let each = self.points.iter().map(|(value, weight)| {
@@ -110,20 +114,21 @@ impl Density {
         each.sum()
     }
 
-    /// The critical value that spends so much at this time.
+    /// Returns the critical value that spends this much at this time.
     fn critical(&self, time: f64, spend: f64) -> f64 {
         let (mut low, mut high) = (0.0, FARTHEST);
         for _ in 0..26 {
             let middle = 0.5 * (low + high);
-            match self.beyond(time, middle) > spend {
-                true => low = middle,
-                false => high = middle,
+            if self.beyond(time, middle) > spend {
+                low = middle;
+            } else {
+                high = middle;
             }
         }
         high
     }
 
-    /// What is left within the boundary of a look.
+    /// Returns the density left within the boundary of a look.
     fn after(&self, time: f64, critical: f64) -> Density {
         let step = (time - self.time).max(1e-9);
         let bound = critical.min(8.0) * time.sqrt();
@@ -135,17 +140,15 @@ impl Density {
                 odd if odd % 2 == 1 => 4.0,
                 _ => 2.0,
             };
-            let parts = self
+            let density = self
                 .points
                 .iter()
-                .map(|(from, weight)| weight * (-0.5 * (value - from).powi(2) / step).exp());
-            let density = parts.sum::<f64>() / (std::f64::consts::TAU * step).sqrt();
+                .map(|(from, weight)| weight * (-0.5 * (value - from).powi(2) / step).exp())
+                .sum::<f64>()
+                / (std::f64::consts::TAU * step).sqrt();
             (value, density * width * simpson / 3.0)
         });
-        Density {
-            time,
-            points: points.collect(),
-        }
+        Density { time, points: points.collect() }
     }
 }
 
@@ -162,10 +165,7 @@ mod tests {
         // mixture that spends less at first has its first one above and its last one below that.
         let five = critical_values(&[8, 16, 24, 32, 40], 40, true, 0.05);
         assert!(five.is_sorted_by(|a, b| a > b), "{five:?}");
-        assert!(
-            five[0] > 2.5 && five[4] > 1.96 && five[4] < 2.413,
-            "{five:?}"
-        );
+        assert!(five[0] > 2.5 && five[4] > 1.96 && five[4] < 2.413, "{five:?}");
         // A run whose time is up spends at its last look what is left.
         let [planned, last] =
             [false, true].map(|is_last| critical_values(&[12, 20], 40, is_last, 0.05));
@@ -214,11 +214,7 @@ mod tests {
         let chance = |estimate, error| chance_to_decide((estimate, error), 0.5, 0.02, (2.1, 2.3));
         assert!(chance(0.3, 0.01) > 0.999, "a large effect");
         assert!(chance(0.0, 0.004) > 0.99, "a precise nothing");
-        assert!(
-            chance(0.0, 0.05) < 0.05,
-            "a loud nothing: {}",
-            chance(0.0, 0.05)
-        );
+        assert!(chance(0.0, 0.05) < 0.05, "a loud nothing: {}", chance(0.0, 0.05));
         let open = chance(0.03, 0.015);
         assert!((0.1..0.9).contains(&open), "{open}");
     }

@@ -1,13 +1,13 @@
-//! How much replicates scatter, whether they follow from one another, and what that lets one see.
+//! Spread and autocorrelation of replicates, and the differences that these make detectable.
 
 use crate::selection::element;
 use crate::spending::critical_of;
 use crate::{ascending, normal};
 
-/// The chance to miss the smallest difference that counts as detectable: 80 % power.
+/// Probability of missing the smallest difference that counts as detectable: 80 % power.
 pub(crate) const MISSED: f64 = 0.2;
 
-/// Standard deviation (denominator n - 1); needs two replicates.
+/// Returns the standard deviation (denominator n - 1); needs two replicates.
 pub fn sd(sample: &[f64]) -> Option<f64> {
     if sample.len() < 2 || !sample.iter().all(|x| x.is_finite()) {
         return None;
@@ -18,11 +18,10 @@ pub fn sd(sample: &[f64]) -> Option<f64> {
     Some((squares / (n - 1.0)).sqrt())
 }
 
-/// A standard deviation that bursts hardly move: Qn of Rousseeuw & Croux ("Alternatives to the
-/// Median Absolute Deviation", JASA 88, 1993), about the first quartile of all pairwise
-/// differences, scaled to agree with [`sd`] for normal noise, where it is 82 % as efficient (the
-/// median absolute deviation: 37 %). Needs two replicates. Zero when more than about half of them
-/// are equal.
+/// Returns a robust standard deviation, which bursts hardly affect: Qn of Rousseeuw & Croux ("Alternatives to the
+/// Median Absolute Deviation", JASA 88, 1993), about the first quartile of all pairwise differences, scaled to agree
+/// with [`sd`] for normal noise, where it is 82 % as efficient (the median absolute deviation: 37 %). Needs two
+/// replicates. Zero when more than about half of them are equal.
 pub fn qn(sample: &[f64]) -> Option<f64> {
     let sorted = ascending(sample).filter(|sorted| sorted.len() >= 2)?;
     let n = sorted.len();
@@ -33,7 +32,7 @@ pub fn qn(sample: &[f64]) -> Option<f64> {
     Some(2.2219 * small_sample_factor(n) * quartile)
 }
 
-/// How many pairs are at most `t` apart.
+/// Returns the number of pairs that are at most `t` apart.
 fn differences_up_to(sorted: &[f64], t: f64) -> u64 {
     let mut count = 0;
     let mut first = 0;
@@ -46,8 +45,8 @@ fn differences_up_to(sorted: &[f64], t: f64) -> u64 {
     count
 }
 
-/// Makes Qn unbiased for small normal samples (Croux & Rousseeuw, "Time-efficient algorithms for
-/// two highly robust estimators of scale", COMPSTAT 1992).
+/// Returns the factor that makes Qn unbiased for small normal samples (Croux & Rousseeuw, "Time-efficient algorithms
+/// for two highly robust estimators of scale", COMPSTAT 1992).
 fn small_sample_factor(n: usize) -> f64 {
     const UP_TO_NINE: [f64; 8] = [0.399, 0.994, 0.512, 0.844, 0.611, 0.857, 0.669, 0.872];
     match n {
@@ -57,8 +56,8 @@ fn small_sample_factor(n: usize) -> f64 {
     }
 }
 
-/// Lag-1 autocorrelation of a sample in order of time, -1..1; needs three replicates, and is zero
-/// when all are equal.
+/// Returns the lag-1 autocorrelation of a sample in order of time, -1..1; needs three replicates, and is zero when all
+/// are equal.
 pub fn autocorrelation(sample: &[f64]) -> Option<f64> {
     if sample.len() < 3 || !sample.iter().all(|x| x.is_finite()) {
         return None;
@@ -67,29 +66,29 @@ pub fn autocorrelation(sample: &[f64]) -> Option<f64> {
     let around = |x: f64| x - mean;
     let squares: f64 = sample.iter().map(|x| around(*x).powi(2)).sum();
     let products: f64 = sample.windows(2).map(|w| around(w[0]) * around(w[1])).sum();
-    Some(if squares > 0.0 {
-        products / squares
-    } else {
-        0.0
-    })
+    Some(if squares > 0.0 { products / squares } else { 0.0 })
 }
 
-/// Lag-1 autocorrelation of a sample's ranks, equal values sharing theirs, as in the rank version of von Neumann's
-/// ratio (Bartels, JASA 77, 1982): of AR(1) noise of 0.4 with three outliers in a hundred it finds what the values
-/// themselves hide.
+/// Returns the lag-1 autocorrelation of a sample's ranks, equal values sharing theirs, as in the rank version of von
+/// Neumann's ratio (Bartels, JASA 77, 1982): in AR(1) noise of 0.4 with three outliers in a hundred it detects an
+/// autocorrelation that the values themselves hide.
 pub fn rank_autocorrelation(sample: &[f64]) -> Option<f64> {
     let sorted = ascending(sample)?;
-    let rank = |x: &f64| {
-        let below = sorted.partition_point(|other| other < x);
-        (below + sorted.partition_point(|other| other <= x)) as f64
-    };
-    autocorrelation(&sample.iter().map(rank).collect::<Vec<f64>>())
+    autocorrelation(
+        &sample
+            .iter()
+            .map(|x| {
+                let below = sorted.partition_point(|other| other < x);
+                (below + sorted.partition_point(|other| other <= x)) as f64
+            })
+            .collect::<Vec<f64>>(),
+    )
 }
 
-/// What the lag-1 autocorrelation of `n` independent replicates exceeds one time in ten (one-sided: only positive
-/// autocorrelation makes intervals too narrow; one in ten, because one that is overlooked costs more than one
-/// that is not there). Anderson, "Distribution of the serial correlation coefficient", Ann. Math. Statist. 13,
-/// 1942. Infinite, and so never exceeded, for fewer than four replicates.
+/// Returns the critical value that the lag-1 autocorrelation of `n` independent replicates exceeds one time in ten
+/// (one-sided: only positive autocorrelation makes intervals too narrow; one in ten, because overlooking one costs more
+/// than a false alarm). Anderson, "Distribution of the serial correlation coefficient", Ann. Math. Statist. 13, 1942.
+/// Infinite, and so never exceeded, for fewer than four replicates.
 pub fn autocorrelation_critical(n: usize) -> f64 {
     if n < 4 {
         return f64::INFINITY;
@@ -98,14 +97,14 @@ pub fn autocorrelation_critical(n: usize) -> f64 {
     (-1.0 + 1.2816 * (n - 2.0).sqrt()) / (n - 1.0)
 }
 
-/// The smallest difference that shows with 80 % power in a test at this two-sided `level` (0..1), in standard errors:
-/// 1.96 + 0.84 at 5 %. A test that is corrected for m comparisons has the m-th part of the level.
+/// Returns the smallest difference detected with 80 % power in a test at this two-sided `level` (0..1), in standard
+/// errors: 1.96 + 0.84 at 5 %. A test that is corrected for m comparisons has the m-th part of the level.
 pub(crate) fn detectable_errors(level: f64) -> f64 {
     critical_of(level) + critical_of(2.0 * MISSED)
 }
 
-/// The chance that a ratio change of `effect` shows at a two-sided `level` where `minimum_detectable` (both 0.03 for 3 %)
-/// shows with 80 %.
+/// Returns the chance that a ratio change of `effect` is detected at a two-sided `level` if `minimum_detectable` (both
+/// 0.03 for 3 %) is detected with 80 %.
 pub fn power(effect: f64, minimum_detectable: f64, level: f64) -> f64 {
     let share = effect.ln_1p() / minimum_detectable.ln_1p();
     normal::cdf(detectable_errors(level) * share - critical_of(level))
@@ -118,11 +117,10 @@ mod tests {
     use super::*;
     use crate::SplitMix64;
 
-    /// About normal: twelve uniforms less six.
+    /// Draws approximately normal values: twelve uniforms minus six.
     fn noise(n: usize, seed: u64) -> Vec<f64> {
         let mut rng = SplitMix64::new(seed);
-        let normal = |_| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-        (0..n).map(normal).collect()
+        (0..n).map(|_| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0).collect()
     }
 
     #[test]
@@ -140,10 +138,7 @@ mod tests {
     fn bursts_move_the_plain_one_and_not_the_robust_one() {
         let mut sample = noise(200, 7);
         let quiet = (sd(&sample).unwrap(), qn(&sample).unwrap());
-        assert!(
-            (quiet.0 - 1.0).abs() < 0.15 && (quiet.1 - 1.0).abs() < 0.15,
-            "{quiet:?}"
-        );
+        assert!((quiet.0 - 1.0).abs() < 0.15 && (quiet.1 - 1.0).abs() < 0.15, "{quiet:?}");
         sample.iter_mut().step_by(20).for_each(|x| *x += 30.0);
         let loud = (sd(&sample).unwrap(), qn(&sample).unwrap());
         assert!(loud.0 > 5.0 && loud.1 < 1.3, "{loud:?}");

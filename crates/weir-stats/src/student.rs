@@ -1,12 +1,13 @@
-//! Student's t ("The probable error of a mean", Biometrika 6, 1908), for spreads known from a few values.
+//! Student's t distribution ("The probable error of a mean", Biometrika 6, 1908), for spreads estimated from a few
+//! values.
 
 use crate::normal;
 
-/// Above this many degrees of freedom the normal distribution takes its place; they agree to 1e-3 there.
+/// Number of degrees of freedom above which the normal distribution is used; they agree to 1e-3 there.
 const NEARLY_NORMAL: u32 = 1000;
 
-/// Probability of a value at least as far from 0 as `t`, on either side, with so many degrees of freedom: the
-/// finite series of Abramowitz & Stegun 26.7.3 and 26.7.4. 1 without any degrees of freedom.
+/// Returns the probability of a value at least as far from 0 as `t`, on either side, with this many degrees of freedom:
+/// the finite series of Abramowitz & Stegun 26.7.3 and 26.7.4. 1 without any degrees of freedom.
 pub fn two_sided(t: f64, freedom: u32) -> f64 {
     let t = t.abs();
     if freedom == 0 || t.is_nan() {
@@ -36,7 +37,8 @@ pub fn two_sided(t: f64, freedom: u32) -> f64 {
     (1.0 - within).clamp(0.0, 1.0)
 }
 
-/// What is exceeded, on either side, with probability `tail` (0..1); infinite without degrees of freedom.
+/// Returns the value that is exceeded, on either side, with probability `tail` (0..1); infinite without degrees of
+/// freedom.
 pub fn quantile(tail: f64, freedom: u32) -> f64 {
     if freedom == 0 {
         return f64::INFINITY;
@@ -47,9 +49,10 @@ pub fn quantile(tail: f64, freedom: u32) -> f64 {
     }
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        match two_sided(middle, freedom) > tail {
-            true => low = middle,
-            false => high = middle,
+        if two_sided(middle, freedom) > tail {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
     0.5 * (low + high)

@@ -1,46 +1,47 @@
-//! From an interval to a word, by one rule for all metrics.
+//! Verdicts on intervals, by one rule for all metrics.
 
-/// Fewer replicates never support a claim: the exact test of five cannot reach p = 0.05.
+/// Minimum number of replicates for a claim: the exact test of five cannot reach p = 0.05.
 pub const LEAST_REPLICATES: usize = 6;
 
-/// Replicates from which on a difference can be shown at all among so many `comparisons`: the exact test of n
-/// replicates has no p below 2^(1 - n), which Holm's correction multiplies by as many.
+/// Returns the number of replicates from which on a difference can be shown at all among this many `comparisons`: the
+/// exact test of n replicates has no p below 2^(1 - n), which Holm's correction multiplies by the number of
+/// comparisons.
 pub fn least_replicates(comparisons: usize, confidence: f64) -> usize {
     let most = (1.0 - confidence + 1e-12) / comparisons.max(1) as f64;
     LEAST_REPLICATES.max((1.0 - most.log2()).ceil() as usize)
 }
 
-/// What is known about one ratio.
+/// Statistical evidence about one ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// Interval of the ratio.
     pub interval: (f64, f64),
-    /// Confidence that the interval really has.
+    /// Actual confidence of the interval.
     pub confidence: f64,
-    /// p of the test against a ratio of 1, corrected for the comparisons made beside it.
+    /// p of the test against a ratio of 1, corrected for the other comparisons.
     pub p: f64,
-    /// Replicates behind it.
+    /// Number of replicates.
     pub n: usize,
 }
 
-/// What can be said about it.
+/// Verdict on a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Better by more than chance explains.
+    /// Better, by more than chance explains.
     Better,
-    /// Worse by more than chance explains.
+    /// Worse, by more than chance explains.
     Worse,
-    /// The whole interval lies in the band of what does not matter.
+    /// The whole interval lies in the band of irrelevant differences.
     Equivalent,
-    /// None of these.
+    /// None of the other verdicts.
     Inconclusive,
 }
 
-/// The rule. `band` is the half-width of the band around 1 in which a difference does not matter
-/// (0.02: 0.98 to 1.02, ends included); `confidence` the one asked for.
+/// Applies the rule for verdicts. `band` is the half-width of the band around 1 in which a difference does not matter
+/// (0.02: 0.98 to 1.02, ends included); `confidence` is the requested one.
 ///
-/// - Fewer than [`LEAST_REPLICATES`]: inconclusive, whatever they say.
-/// - Interval inside the band and as sure as asked for: equivalent, even when it excludes 1. A
+/// - Fewer than [`LEAST_REPLICATES`]: inconclusive, whatever the values.
+/// - Interval inside the band with the requested confidence: equivalent, even when it excludes 1. A
 ///   difference that is certain and does not matter is one that does not matter.
 /// - Interval without 1 and corrected p at most 1 - confidence: better or worse.
 /// - Else inconclusive.
@@ -70,12 +71,7 @@ mod tests {
     use super::*;
 
     fn say(interval: (f64, f64), p: f64, n: usize, higher_is_better: bool) -> Outcome {
-        let evidence = Evidence {
-            interval,
-            confidence: 0.955,
-            p,
-            n,
-        };
+        let evidence = Evidence { interval, confidence: 0.955, p, n };
         verdict(&evidence, 0.02, 0.95, higher_is_better)
     }
 
@@ -102,47 +98,18 @@ mod tests {
 
     #[test]
     fn the_edges_of_the_rule() {
-        assert_eq!(
-            say((1.005, 1.01), 0.001, 30, true),
-            Outcome::Equivalent,
-            "certain, and small"
-        );
-        assert_eq!(
-            say((0.98, 1.02), 0.9, 30, true),
-            Outcome::Equivalent,
-            "the band's own ends"
-        );
+        assert_eq!(say((1.005, 1.01), 0.001, 30, true), Outcome::Equivalent, "certain, and small");
+        assert_eq!(say((0.98, 1.02), 0.9, 30, true), Outcome::Equivalent, "the band's own ends");
         assert_eq!(
             say((1.01, 1.03), 0.001, 30, true),
             Outcome::Better,
             "beyond the band on one side"
         );
-        assert_eq!(
-            say((1.1, 1.2), 0.01, 5, true),
-            Outcome::Inconclusive,
-            "five replicates"
-        );
-        assert_eq!(
-            say((0.99, 1.01), 1.0, 5, true),
-            Outcome::Inconclusive,
-            "five replicates"
-        );
-        assert_eq!(
-            say((1.1, 1.2), 0.06, 30, true),
-            Outcome::Inconclusive,
-            "not after correction"
-        );
-        assert_eq!(
-            say((1.1, 1.2), 1.0 - 0.95, 30, true),
-            Outcome::Better,
-            "p at the level itself"
-        );
-        let unsure = Evidence {
-            interval: (0.99, 1.01),
-            confidence: 0.9375,
-            p: 1.0,
-            n: 6,
-        };
+        assert_eq!(say((1.1, 1.2), 0.01, 5, true), Outcome::Inconclusive, "five replicates");
+        assert_eq!(say((0.99, 1.01), 1.0, 5, true), Outcome::Inconclusive, "five replicates");
+        assert_eq!(say((1.1, 1.2), 0.06, 30, true), Outcome::Inconclusive, "not after correction");
+        assert_eq!(say((1.1, 1.2), 1.0 - 0.95, 30, true), Outcome::Better, "p at the level itself");
+        let unsure = Evidence { interval: (0.99, 1.01), confidence: 0.9375, p: 1.0, n: 6 };
         assert_eq!(verdict(&unsure, 0.02, 0.95, true), Outcome::Inconclusive);
     }
 }

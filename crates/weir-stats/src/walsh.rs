@@ -7,30 +7,30 @@
 use crate::ascending;
 use crate::selection::element;
 
-/// How many Walsh averages `n` replicates have.
+/// Returns the number of Walsh averages of `n` replicates.
 pub(crate) fn averages(n: usize) -> u64 {
     let n = n as u64;
     n * (n + 1) / 2
 }
 
-/// The median of the Walsh averages, in the unit of the sample.
+/// Returns the median of the Walsh averages, in the unit of the sample.
 pub fn hodges_lehmann(sample: &[f64]) -> Option<f64> {
     Some(middle(&ascending(sample)?))
 }
 
-/// The same of a sample in ascending order.
+/// Returns the median of the Walsh averages of a sample in ascending order.
 pub(crate) fn middle(sorted: &[f64]) -> f64 {
     let m = averages(sorted.len());
     0.5 * (average_of_rank(sorted, (m - 1) / 2) + average_of_rank(sorted, m / 2))
 }
 
-/// The Walsh average of rank `k` (from 0) of a sample in ascending order.
+/// Returns the Walsh average of rank `k` (from 0) of a sample in ascending order.
 pub(crate) fn average_of_rank(sorted: &[f64], k: u64) -> f64 {
     let (low, high) = (sorted[0], sorted[sorted.len() - 1]);
     element(k, low, high, |t| averages_up_to(sorted, t))
 }
 
-/// How many Walsh averages are at most `t`. Rounding is monotone, so the pairs that count form a
+/// Returns the number of Walsh averages that are at most `t`. Rounding is monotone, so the pairs that count form a
 /// staircase and one walk along its edge counts them.
 pub(crate) fn averages_up_to(sorted: &[f64], t: f64) -> u64 {
     let mut count = 0;
@@ -47,7 +47,7 @@ pub(crate) fn averages_up_to(sorted: &[f64], t: f64) -> u64 {
     count
 }
 
-/// How many Walsh averages are below `t`.
+/// Returns the number of Walsh averages that are below `t`.
 pub(crate) fn averages_below(sorted: &[f64], t: f64) -> u64 {
     averages_up_to(sorted, t.next_down())
 }
@@ -58,10 +58,10 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// All of them, in ascending order.
+    /// Returns all Walsh averages, in ascending order.
     pub(crate) fn naive(sample: &[f64]) -> Vec<f64> {
-        let pairs = (0..sample.len()).flat_map(|i| (i..sample.len()).map(move |j| (i, j)));
-        let mut all: Vec<f64> = pairs
+        let mut all: Vec<f64> = (0..sample.len())
+            .flat_map(|i| (i..sample.len()).map(move |j| (i, j)))
             .map(|(i, j)| 0.5 * sample[i] + 0.5 * sample[j])
             .collect();
         all.sort_by(f64::total_cmp);

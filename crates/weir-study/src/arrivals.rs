@@ -1,4 +1,4 @@
-//! When a flow asks: the keys `closed`, `rate`, `trace` and `burst`.
+//! Arrivals of a flow: the keys `closed`, `rate`, `trace` and `burst`.
 
 use weir_model::arrivals::length_of_steps;
 use weir_model::flow::words::Key;
@@ -10,7 +10,7 @@ use crate::matrix;
 use crate::tree::{Node, Value};
 use crate::words::{Slices, Words};
 
-/// `closed`, `rate` and `burst`. Whether they say one thing about when the flow asks.
+/// Reads `closed`, `rate` and `burst`. Returns true if they are consistent with each other.
 pub(crate) fn read(
     fields: &Fields<'_>,
     slices: Slices,
@@ -18,12 +18,11 @@ pub(crate) fn read(
     words: &mut Words,
     check: &mut Checker,
 ) -> bool {
-    let is_held =
-        |node: &Node| matches!(&node.value, Value::Scalar(text) if text.starts_with("hold"));
-    let held = fields.get("connection").is_some_and(is_held);
+    let held = fields
+        .get("connection")
+        .is_some_and(|node| matches!(&node.value, Value::Scalar(text) if text.starts_with("hold")));
     let before = check.count();
-    let closed = fields.entry("closed");
-    let closed = closed.filter(|entry| check.flag(&entry.value) != Some(false));
+    let closed = fields.entry("closed").filter(|entry| check.flag(&entry.value) != Some(false));
     let timed = fields.entry("rate").or(fields.entry("trace"));
     match (closed, timed) {
         (Some(_), Some(timed)) => {
@@ -33,9 +32,7 @@ pub(crate) fn read(
         }
         (None, Some(_)) if fields.get("rate").is_some() && fields.get("trace").is_some() => {
             let message = "a load has either a `rate` or a `trace`";
-            check
-                .error(fields.span(), message)
-                .hint("leave one of the two out");
+            check.error(fields.span(), message).hint("leave one of the two out");
         }
         (None, None) if !held => {
             check
@@ -81,9 +78,9 @@ fn read_rate(
     };
     let share = fraction(&format!("{percent}%")).filter(|share| *share > 0.0 && *share <= 1.0);
     let Some(share) = share.filter(|_| of.trim() == "of slowest") else {
-        check
-            .error(node.span.clone(), format!("`{}` is not a rate", short(&text)))
-            .hint("write `60% of slowest`, from above 0 % to 100 %, or requests per second such as 5000");
+        check.error(node.span.clone(), format!("`{}` is not a rate", short(&text))).hint(
+            "write `60% of slowest`, from above 0 % to 100 %, or requests per second such as 5000",
+        );
         return;
     };
     base.arrivals = ArrivalsSpec::ShareOfSlowest(share);
@@ -94,7 +91,7 @@ fn read_rate(
     }
 }
 
-/// `burst: 50` is what `arrivals: burst:50` is.
+/// Reads `burst: 50`, which is a short form of `arrivals: burst:50`.
 fn burst(fields: &Fields<'_>, base: &FlowSpec, words: &mut Words, check: &mut Checker) {
     let Some(entry) = fields.entry("burst") else {
         return;
@@ -104,9 +101,7 @@ fn burst(fields: &Fields<'_>, base: &FlowSpec, words: &mut Words, check: &mut Ch
     };
     if let Some(arrivals) = fields.entry("arrivals") {
         let message = "`burst` and `arrivals` both say how arrivals are spread";
-        check
-            .error(arrivals.span.clone(), message)
-            .hint("leave one of the two out");
+        check.error(arrivals.span.clone(), message).hint("leave one of the two out");
     } else if base.is_open() {
         words.say(Key::Arrivals, format!("burst:{size}"), &entry.value);
     } else if fields.get("closed").is_some() {
@@ -116,8 +111,8 @@ fn burst(fields: &Fields<'_>, base: &FlowSpec, words: &mut Words, check: &mut Ch
     }
 }
 
-/// Arms take turns in slices and must all be asked the same: what changes begins anew in every slice,
-/// so its length must be known, and bursts must be known too.
+/// Checks that every slice can have the same load. Arms take turns in slices, and changing arrivals begin anew in each,
+/// so the length of a slice must be known, and so must the rate of bursts.
 pub(crate) fn check_slices(
     spec: &FlowSpec,
     fields: &Fields<'_>,
@@ -133,8 +128,8 @@ pub(crate) fn check_slices(
     }
     let of_bursts = at("burst").or(at("arrivals")).unwrap_or(fields.span());
     if matches!(spec.spacing, Spacing::Burst { .. }) && spec.is_open() && spec.rate().is_none() {
-        check
-            .error(of_bursts, "a load with bursts needs its rate in requests per second")
-            .hint("each slice holds whole bursts, so the rate must be known before anything is measured");
+        check.error(of_bursts, "a load with bursts needs its rate in requests per second").hint(
+            "each slice holds whole bursts, so the rate must be known before anything is measured",
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Small readers of nodes. Each reports what is wrong and answers `None`, so that whoever reads a
-//! section can go on and find the rest.
+//! Small readers of nodes. Each reports errors and returns `None`, so that the reader of a section can continue and
+//! find the rest.
 
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use weir_model::quantity::{format_duration, parse_bytes, parse_duration};
 use crate::Engine;
 use crate::tree::{Entry, Node, Value};
 
-/// Largest content that the origin or a file may have; it is held in memory.
+/// Maximum size of content from the origin or a file, which is held in memory.
 pub(crate) const MAX_CONTENT: u64 = 1 << 30;
 
-/// One thing that is wrong, before it knows the name of its file.
+/// An error that has no file name yet.
 #[derive(Debug)]
 pub struct Finding {
     pub(crate) span: Range<usize>,
@@ -24,49 +24,41 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// An error at these bytes of the text.
+    /// Creates an error at these bytes of the text.
     pub fn new(span: Range<usize>, message: impl Into<String>) -> Finding {
-        Finding {
-            span,
-            message: printable(&message.into()),
-            hint: None,
-            nearest: None,
-        }
+        Finding { span, message: printable(&message.into()), hint: None, nearest: None }
     }
 
-    /// What to do about it.
+    /// Sets the advice on how to resolve the error.
     pub fn hint(&mut self, hint: impl Into<String>) -> &mut Finding {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, where it is known.
+    /// Sets the advice if it is known.
     pub(crate) fn maybe_hint(&mut self, hint: Option<&str>) -> &mut Finding {
         self.hint = hint.map(str::to_owned);
         self
     }
 
-    /// The valid name or value that was most likely meant.
+    /// Sets the valid name or value that was most likely meant.
     pub(crate) fn nearest(&mut self, nearest: Option<&str>) -> &mut Finding {
         self.nearest = nearest.map(str::to_owned);
         self
     }
 }
 
-/// Collects what is wrong.
+/// Collector of errors.
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     findings: Vec<Finding>,
-    /// What loads are checked with.
+    /// Load engine that checks loads.
     pub(crate) engine: Engine,
 }
 
 impl Checker {
     pub(crate) fn new(engine: Engine) -> Checker {
-        Checker {
-            engine,
-            ..Checker::default()
-        }
+        Checker { engine, ..Checker::default() }
     }
 
     /// Reports an error at `span`.
@@ -76,7 +68,7 @@ impl Checker {
         &mut self.findings[last]
     }
 
-    /// How many errors there are so far.
+    /// Returns the number of errors so far.
     pub(crate) fn count(&self) -> usize {
         self.findings.len()
     }
@@ -89,7 +81,7 @@ impl Checker {
         self.findings
     }
 
-    /// Reports that `node` is of the wrong kind, unless it was complained about already.
+    /// Reports that `node` is of the wrong kind, unless an error in it was reported already.
     fn unexpected(&mut self, node: &Node, wanted: &str, hint: Option<&str>) {
         if matches!(node.value, Value::Refused) {
             return;
@@ -101,14 +93,10 @@ impl Checker {
             Value::Mapping(entries) if entries.is_empty() => "an empty mapping",
             other => other.words(),
         };
-        self.error(
-            node.span.clone(),
-            format!("expected {wanted}, found {found}"),
-        )
-        .maybe_hint(hint);
+        self.error(node.span.clone(), format!("expected {wanted}, found {found}")).maybe_hint(hint);
     }
 
-    /// A scalar as it stands, white space included.
+    /// Reads a scalar as it is, white space included.
     pub(crate) fn scalar<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n str> {
         match &node.value {
             Value::Scalar(text) => Some(text),
@@ -119,7 +107,7 @@ impl Checker {
         }
     }
 
-    /// Text, trimmed and not empty.
+    /// Reads text, trimmed and not empty.
     pub(crate) fn text(&mut self, node: &Node) -> Option<String> {
         let text = self.scalar(node, "text")?.trim();
         if text.is_empty() {
@@ -129,7 +117,7 @@ impl Checker {
         Some(text.to_owned())
     }
 
-    /// A list of at least one item.
+    /// Reads a list of at least one item.
     pub(crate) fn list<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n [Node]> {
         match &node.value {
             Value::List(items) if !items.is_empty() => Some(items),
@@ -140,7 +128,7 @@ impl Checker {
         }
     }
 
-    /// A mapping of at least one entry, whose keys the caller knows about.
+    /// Reads a mapping of at least one entry. The caller checks the keys.
     pub(crate) fn entries<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n [Entry]> {
         match &node.value {
             Value::Mapping(entries) if !entries.is_empty() => Some(entries),
@@ -151,16 +139,22 @@ impl Checker {
         }
     }
 
-    /// A name fit for a file and a table: lower-case letters, digits and dashes.
+    /// Reads a name that is valid for a file and a table: lower-case letters, digits and dashes.
     pub(crate) fn name(&mut self, node: &Node) -> Option<String> {
-        let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        self.named(node, fit, "lower-case letters, digits and `-`")
+        self.named(
+            node,
+            |c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-',
+            "lower-case letters, digits and `-`",
+        )
     }
 
-    /// A name of an arm: a name that may also hold what a setting is written with.
+    /// Reads the name of an arm, which may also contain the characters of a setting.
     pub(crate) fn arm_name(&mut self, node: &Node) -> Option<String> {
-        let fit = |c: char| c.is_ascii_alphanumeric() || "-_=.,+".contains(c);
-        self.named(node, fit, "letters, digits and `-_=.,+`")
+        self.named(
+            node,
+            |c| c.is_ascii_alphanumeric() || "-_=.,+".contains(c),
+            "letters, digits and `-_=.,+`",
+        )
     }
 
     fn named(&mut self, node: &Node, fit: impl Fn(char) -> bool, allowed: &str) -> Option<String> {
@@ -184,27 +178,24 @@ impl Checker {
         None
     }
 
-    /// One of the words given.
+    /// Reads one of the given words.
     pub(crate) fn choice<T: Clone>(&mut self, node: &Node, choices: &[(&str, T)]) -> Option<T> {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         let text = self.scalar(node, &one_of(&names))?;
         if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
             return Some(value.clone());
         }
-        self.error(
-            node.span.clone(),
-            format!("`{}` is not {}", short(text), one_of(&names)),
-        )
-        .nearest(nearest(text, &names));
+        self.error(node.span.clone(), format!("`{}` is not {}", short(text), one_of(&names)))
+            .nearest(nearest(text, &names));
         None
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub(crate) fn flag(&mut self, node: &Node) -> Option<bool> {
         self.choice(node, &[("true", true), ("false", false)])
     }
 
-    /// A whole number within bounds.
+    /// Reads a whole number within bounds.
     pub(crate) fn whole(&mut self, node: &Node, bounds: RangeInclusive<u64>) -> Option<u64> {
         let wanted = format!("a whole number from {} to {}", bounds.start(), bounds.end());
         let text = self.scalar(node, &wanted)?;
@@ -216,7 +207,7 @@ impl Checker {
         number
     }
 
-    /// A duration within bounds.
+    /// Reads a duration within bounds.
     pub(crate) fn duration(
         &mut self,
         node: &Node,
@@ -226,10 +217,7 @@ impl Checker {
         match parse_duration(text) {
             Ok(duration) if bounds.contains(&duration) => Some(duration),
             Ok(_) => {
-                let (from, to) = (
-                    format_duration(*bounds.start()),
-                    format_duration(*bounds.end()),
-                );
+                let (from, to) = (format_duration(*bounds.start()), format_duration(*bounds.end()));
                 let message = format!("`{text}` is not a duration from {from} to {to}");
                 self.error(node.span.clone(), message);
                 None
@@ -241,7 +229,7 @@ impl Checker {
         }
     }
 
-    /// A size in bytes, at most `max`.
+    /// Reads a size in bytes, at most `max`.
     pub(crate) fn bytes(&mut self, node: &Node, max: u64) -> Option<u64> {
         let text = self.scalar(node, "a size such as 600 or 1KiB")?;
         match parse_bytes(text) {
@@ -258,25 +246,21 @@ impl Checker {
         }
     }
 
-    /// A share such as `20%` or `0.2`, within bounds given as fractions.
+    /// Reads a share such as `20%` or `0.2`, within bounds given as fractions.
     pub(crate) fn share(&mut self, node: &Node, bounds: Range<f64>) -> Option<f64> {
-        let wanted = format!(
-            "a share from {} % to below {} %",
-            bounds.start * 100.0,
-            bounds.end * 100.0
-        );
+        let wanted =
+            format!("a share from {} % to below {} %", bounds.start * 100.0, bounds.end * 100.0);
         let text = self.scalar(node, &wanted)?;
         let share = fraction(text).filter(|share| bounds.contains(share));
         if share.is_none() {
             let message = format!("`{}` is not {wanted}", short(text));
-            self.error(node.span.clone(), message)
-                .hint("write it as `20%` or as `0.2`");
+            self.error(node.span.clone(), message).hint("write it as `20%` or as `0.2`");
         }
         share
     }
 }
 
-/// `20%` or `0.2`; negative and infinite ones are none.
+/// Parses `20%` or `0.2`. Returns `None` for negative and infinite numbers.
 pub(crate) fn fraction(text: &str) -> Option<f64> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let fraction = match text.trim().strip_suffix('%') {
@@ -287,7 +271,7 @@ pub(crate) fn fraction(text: &str) -> Option<f64> {
     (fraction.is_finite() && fraction >= 0.0).then_some(fraction)
 }
 
-/// `name` with everything that is not fit made fit.
+/// Returns `name` with invalid characters replaced.
 pub(crate) fn fitting(name: &str, fit: impl Fn(char) -> bool) -> String {
     let mut better = String::new();
     for c in name.chars() {
@@ -303,7 +287,7 @@ pub(crate) fn fitting(name: &str, fit: impl Fn(char) -> bool) -> String {
     better.chars().take(64).collect()
 }
 
-/// `a`, `b` or `c`.
+/// Formats names as a choice: `a`, `b` or `c`.
 fn one_of(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match names.split_last() {
@@ -313,7 +297,7 @@ fn one_of(names: &[&str]) -> String {
     }
 }
 
-/// Text that fits into a message of one line.
+/// Shortens text to fit into a message of one line.
 pub(crate) fn short(text: &str) -> String {
     let mut short: String = printable(text).chars().take(60).collect();
     if text.chars().nth(60).is_some() {
@@ -326,26 +310,22 @@ fn printable(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
-/// What users call some keys.
-const SYNONYMS: [(&str, &str); 4] = [
-    ("headers", "fields"),
-    ("body", "content"),
-    ("url", "path"),
-    ("time", "duration"),
-];
+/// Common wrong names of keys, with the right ones.
+const SYNONYMS: [(&str, &str); 4] =
+    [("headers", "fields"), ("body", "content"), ("url", "path"), ("time", "duration")];
 
 /// A mapping with known keys.
 pub(crate) struct Fields<'n> {
     entries: &'n [Entry],
     what: &'static str,
     span: Range<usize>,
-    /// Entries with an unknown key, and the known one that was most likely meant: what is missing then is not
-    /// reported a second time.
+    /// Entries with an unknown key, each with the known key that was most likely meant. That key is not reported as
+    /// missing then.
     unknown: Vec<(&'n Entry, Option<String>)>,
 }
 
 impl<'n> Fields<'n> {
-    /// Opens a mapping; `what` is what it describes, in words such as `a load`.
+    /// Opens a mapping. `what` is its description, such as `a load`.
     pub(crate) fn open(
         node: &'n Node,
         what: &'static str,
@@ -358,18 +338,11 @@ impl<'n> Fields<'n> {
             return None;
         };
         // An error about the whole points at its first key: a block has no brackets to point at.
-        let span = entries
-            .first()
-            .map_or(node.span.clone(), |entry| entry.span.clone());
-        Some(Fields {
-            entries,
-            what,
-            span,
-            unknown: Vec::new(),
-        })
+        let span = entries.first().map_or(node.span.clone(), |entry| entry.span.clone());
+        Some(Fields { entries, what, span, unknown: Vec::new() })
     }
 
-    /// The same, and reports keys that are not in `known`.
+    /// Opens a mapping, and reports keys that are not in `known`.
     pub(crate) fn known(
         node: &'n Node,
         what: &'static str,
@@ -386,11 +359,12 @@ impl<'n> Fields<'n> {
         for entry in self.entries {
             if !known.contains(&entry.key.as_str()) {
                 let message = format!("{} has no key `{}`", self.what, short(&entry.key));
-                let synonym = SYNONYMS.iter().find(|(word, _)| *word == entry.key);
-                let synonym = synonym
+                let meant = SYNONYMS
+                    .iter()
+                    .find(|(word, _)| *word == entry.key)
                     .map(|(_, key)| *key)
-                    .filter(|key| known.contains(key));
-                let meant = synonym.or_else(|| nearest(&entry.key, known));
+                    .filter(|key| known.contains(key))
+                    .or_else(|| nearest(&entry.key, known));
                 let all = format!("its keys are {}", known.join(", "));
                 check
                     .error(entry.span.clone(), message)
@@ -401,40 +375,33 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Whether all of its keys are known.
+    /// Returns true if no unknown key was reported.
     pub(crate) fn is_known(&self) -> bool {
         self.unknown.is_empty()
     }
 
-    /// The key and its value; or those of a key that is not known and nearest to it.
+    /// Returns the entry with a key, or the entry with an unknown key for which this one was most likely meant.
     pub(crate) fn entry(&self, key: &str) -> Option<&'n Entry> {
-        let meant = || {
-            self.unknown
-                .iter()
-                .find(|(_, meant)| meant.as_deref() == Some(key))
-        };
+        let meant = || self.unknown.iter().find(|(_, meant)| meant.as_deref() == Some(key));
         let named = self.entries.iter().find(|entry| entry.key == key);
         named.or_else(|| meant().map(|(entry, _)| *entry))
     }
 
-    /// The value of a key that may be left out.
+    /// Returns the value of an optional key.
     pub(crate) fn get(&self, key: &str) -> Option<&'n Node> {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// The value of a key that must be there.
+    /// Returns the value of a required key. Reports an error if the key is missing.
     pub(crate) fn required(&self, key: &str, check: &mut Checker) -> Option<&'n Node> {
         let node = self.get(key);
         if node.is_none() {
-            check.error(
-                self.span.clone(),
-                format!("{} needs the key `{key}`", self.what),
-            );
+            check.error(self.span.clone(), format!("{} needs the key `{key}`", self.what));
         }
         node
     }
 
-    /// Where to point when the whole is meant.
+    /// Returns the position to report errors of the whole mapping at.
     pub(crate) fn span(&self) -> Range<usize> {
         self.span.clone()
     }

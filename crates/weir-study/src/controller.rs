@@ -1,4 +1,4 @@
-//! `controller` of a proxy: what configures it in a cluster.
+//! The key `controller` of a proxy: the controller that configures the proxy in a cluster.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,22 +11,14 @@ use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, Restarts};
 use crate::check::{Checker, Fields, short};
 use crate::tree::Node;
 
-/// What pods belong to, which therefore can be asked what they run with.
+/// Name of the workload, in whose pods the running configuration can be read.
 const WORKLOAD: &str = "workload";
-/// Keys beside the names of objects.
-const OWN: [&str; 7] = [
-    "is",
-    "namespace",
-    "read",
-    "restart",
-    "within",
-    "beside",
-    "sysctls",
-];
-/// How long settings may be waited for.
+/// Keys other than names of objects.
+const OWN: [&str; 7] = ["is", "namespace", "read", "restart", "within", "beside", "sysctls"];
+/// Allowed range of the time to wait for settings.
 const WITHIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
 
-/// Reads what configures a proxy of this kind.
+/// Reads the controller of a proxy of this kind.
 pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<ControllerSpec> {
     let mut fields = Fields::open(node, "a controller", &OWN, check)?;
     let is = fields.required("is", check)?;
@@ -40,19 +32,18 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         error.hint(format!("write `kind: {}`", of.name()));
         return None;
     }
-    let namespace = fields.required("namespace", check);
-    let namespace = namespace.and_then(|node| check.name(node));
+    let namespace = fields.required("namespace", check).and_then(|node| check.name(node));
     let first = instance(&mut fields, &OWN, controller, check);
-    let within = fields.get("within");
-    let within = within.and_then(|node| check.duration(node, WITHIN));
-    let sysctls = fields.get("sysctls");
-    let sysctls = sysctls.and_then(|node| check.choice(node, &SysctlMeans::NAMES));
+    let within = fields.get("within").and_then(|node| check.duration(node, WITHIN));
+    let sysctls = fields.get("sysctls").and_then(|node| check.choice(node, &SysctlMeans::NAMES));
     let namespace = namespace?;
-    let beside = fields.get("beside");
-    let beside = beside.and_then(|node| check.list(node, "a list of further instances"));
-    let beside = beside.unwrap_or_default().iter();
-    let beside = beside.filter_map(|node| another(node, &namespace, controller, check));
-    let beside = beside.collect();
+    let beside = fields
+        .get("beside")
+        .and_then(|node| check.list(node, "a list of further instances"))
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|node| another(node, &namespace, controller, check))
+        .collect();
     Some(ControllerSpec {
         is: controller.name.clone(),
         first: InstanceSpec { namespace, ..first },
@@ -62,7 +53,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
     })
 }
 
-/// One more instance of a controller, in the same namespace if nothing else is said.
+/// Reads a further instance of a controller. Its namespace is that of the first by default.
 fn another(
     node: &Node,
     namespace: &str,
@@ -71,8 +62,7 @@ fn another(
 ) -> Option<BesideSpec> {
     let own = ["address", "namespace", "read", "restart"];
     let mut fields = Fields::open(node, "an instance of a controller", &own, check)?;
-    let at = fields.required("address", check);
-    let at = at.and_then(|node| crate::proxy::address(node, check));
+    let at = fields.required("address", check).and_then(|node| crate::proxy::address(node, check));
     let other = fields.get("namespace").map(|node| check.name(node));
     let instance = instance(&mut fields, &own, controller, check);
     Some(BesideSpec {
@@ -84,7 +74,7 @@ fn another(
     })
 }
 
-/// The objects of an instance, how it is read, and how it is started anew; its namespace is the caller's to know.
+/// Reads the objects of an instance and its commands for reading and restarting. The caller sets the namespace.
 fn instance(
     fields: &mut Fields<'_>,
     own: &[&str],
@@ -107,7 +97,7 @@ fn instance(
     }
 }
 
-/// The objects that are named, by what the controller calls them.
+/// Reads the named objects, by their name in the controller's file.
 fn objects(
     controller: &Controller,
     fields: &mut Fields<'_>,
@@ -130,9 +120,8 @@ fn objects(
         };
         if controller.object(role, &text).is_none() {
             let wanted = kinds.kinds.iter();
-            let wanted: Vec<String> = wanted
-                .map(|one| format!("`{}/NAME`", one.kind.to_ascii_lowercase()))
-                .collect();
+            let wanted: Vec<String> =
+                wanted.map(|one| format!("`{}/NAME`", one.kind.to_ascii_lowercase())).collect();
             let message = format!("`{}` is not {}", short(&text), wanted.join(" or "));
             let error = check.error(node.span.clone(), message);
             error.hint(format!(
@@ -146,8 +135,8 @@ fn objects(
     objects
 }
 
-/// Refuses a controller that cannot be asked what is in force, or that would not look at what is changed. `own`: whether
-/// the study has commands of its own for these.
+/// Refuses a controller whose running configuration cannot be read, or that would not notice changed objects. The two
+/// flags are true if the study has its own commands for reading and restarting.
 fn check_reach(
     controller: &Controller,
     objects: &BTreeMap<String, String>,
@@ -183,9 +172,12 @@ fn check_reach(
     }
 }
 
-/// The words of a command.
+/// Reads the words of a command.
 fn words(node: &Node, check: &mut Checker) -> Vec<String> {
-    let items = check.list(node, "a list of words, such as `[nginx, -T]`");
-    let items = items.unwrap_or_default().iter();
-    items.filter_map(|word| check.text(word)).collect()
+    check
+        .list(node, "a list of words, such as `[nginx, -T]`")
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|word| check.text(word))
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! Keys of a study that cannot have their effect as things stand: no errors, but nobody should wait for it.
+//! Remarks on keys of a study that can have no effect as things stand. These are not errors, but the user should not
+//! expect the effect.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use weir_parameters::{Catalog, Counter, ShownBy};
 /// Shortest slice that the lab chooses.
 const SHORTEST_SLICE: Duration = Duration::from_millis(50);
 
-/// A sentence for each of them.
+/// Returns a sentence for each key without effect.
 pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {
     let mut said = Vec::new();
     said.extend(study.loads.iter().filter_map(spin));
@@ -23,8 +24,8 @@ pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {
     said
 }
 
-/// An arm that compresses, under loads none of whose requests says that the client accepts it. What a stock configuration has
-/// is nobody's wish, and is not told.
+/// Returns a remark on an arm that compresses, although no request of a load says that the client accepts it.
+/// Compression in a stock configuration is nobody's intention, and gets no remark.
 pub(crate) fn compression(study: &Study, catalog: &Catalog, arm: &Arm) -> Option<String> {
     let kind = study.proxy_of(arm).kind;
     let is_baseline = arm.role == ArmRole::Baseline;
@@ -39,14 +40,13 @@ pub(crate) fn compression(study: &Study, catalog: &Catalog, arm: &Arm) -> Option
     };
     let mut settings = arm.settings.iter();
     let (id, level) = settings.find(|(id, level)| is_wished(id, level) && compresses(id, level))?;
-    let unasked = |load: &&LoadSpec| {
-        let mut asking = load.flows().filter(|flow| !flow.is_held()).peekable();
-        asking.peek().is_some() && !asking.any(FlowSpec::asks_compressed)
-    };
     let loads: Vec<&str> = study
         .loads
         .iter()
-        .filter(unasked)
+        .filter(|load| {
+            let mut asking = load.flows().filter(|flow| !flow.is_held()).peekable();
+            asking.peek().is_some() && !asking.any(FlowSpec::asks_compressed)
+        })
         .map(|load| &*load.name)
         .collect();
     let of = match loads.len() {
@@ -74,12 +74,8 @@ fn weight(load: &LoadSpec) -> Option<String> {
     let [only] = &load.main.requests[..] else {
         return None;
     };
-    (only.weight != 1.0).then(|| {
-        format!(
-            "the weight of the only request of load `{}` has no effect",
-            load.name
-        )
-    })
+    (only.weight != 1.0)
+        .then(|| format!("the weight of the only request of load `{}` has no effect", load.name))
 }
 
 fn launchers<'a>(study: &'a Study, catalog: &'a Catalog) -> impl Iterator<Item = String> {
@@ -87,13 +83,15 @@ fn launchers<'a>(study: &'a Study, catalog: &'a Catalog) -> impl Iterator<Item =
         let mut arms = study.arms.iter();
         arms.any(|arm| catalog.started_through(&arm.settings) == Some(name))
     };
-    let unused = study.launchers.keys().filter(move |name| !used(name));
-    unused.map(|name| format!("launcher `{name}` has no effect: no arm is started through it"))
+    study
+        .launchers
+        .keys()
+        .filter(move |name| !used(name))
+        .map(|name| format!("launcher `{name}` has no effect: no arm is started through it"))
 }
 
 fn pairs(study: &Study) -> Option<String> {
-    let compared = study.arms.iter();
-    let compared = compared.filter(|arm| arm.role != ArmRole::SameAsBaseline);
+    let compared = study.arms.iter().filter(|arm| arm.role != ArmRole::SameAsBaseline);
     (study.compare == Compare::Pairs && compared.count() < 3).then(|| {
         "`compare: pairs` has no effect: there is only one pair of arms, which is compared anyway"
             .to_owned()
@@ -107,7 +105,7 @@ fn origin(study: &Study) -> Option<String> {
     })
 }
 
-/// The load with most blocks, and these.
+/// Returns the load with most blocks, and their number.
 fn most_blocks(study: &Study) -> Option<(&str, u32)> {
     let slice = study.blocks.slice.unwrap_or(SHORTEST_SLICE);
     let block = slice * 2 * study.arms.len() as u32;
@@ -115,11 +113,10 @@ fn most_blocks(study: &Study) -> Option<(&str, u32)> {
         let fit = load.duration.as_nanos() / block.as_nanos().max(1);
         (fit.min(u128::from(u32::MAX)) as u32).max(study.blocks.at_least)
     };
-    let loads = study.loads.iter().map(|load| (&*load.name, blocks(load)));
-    loads.max_by_key(|(_, blocks)| *blocks)
+    study.loads.iter().map(|load| (&*load.name, blocks(load))).max_by_key(|(_, blocks)| *blocks)
 }
 
-/// The default is for whoever has not thought of it.
+/// Returns a remark on more `instances` than blocks. The default gets no remark, because no user chose it.
 fn instances(study: &Study) -> Option<String> {
     let (wanted, usual) = (study.blocks.instances, BlockSpec::default().instances);
     let (load, blocks) = most_blocks(study).filter(|(_, blocks)| wanted > (*blocks).max(usual))?;
@@ -129,7 +126,8 @@ fn instances(study: &Study) -> Option<String> {
     ))
 }
 
-/// The interval from the smallest to the largest of n replicates has a confidence of 1 - 2^(1 - n).
+/// Returns a remark on a confidence that needs more blocks than any load has. The interval from the smallest to the
+/// largest of n replicates has a confidence of 1 - 2^(1 - n).
 fn confidence(study: &Study) -> Option<String> {
     let confidence = study.objective.confidence;
     let needed = (1.0 - (1.0 - confidence).log2() - 1e-9).ceil();

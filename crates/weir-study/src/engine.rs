@@ -1,4 +1,4 @@
-//! What the load engine knows of a load, which this crate does not know: it is asked through functions.
+//! Interface to the load engine, as functions, for checks of a load that this crate cannot make itself.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,36 +8,36 @@ use weir_model::flow::FlowSpec;
 use weir_model::flow::words::Fault;
 use weir_model::request::WeightedRequest;
 
-/// The load engine, as far as a study is checked with it.
+/// Functions of the load engine that check a study.
 #[derive(Debug, Clone, Copy)]
 pub struct Engine {
     /// Reads a file that a request names for its content.
     pub read: fn(&Path) -> io::Result<Vec<u8>>,
-    /// The first address of `name:port`.
+    /// Resolves `name:port` to its first address.
     pub resolve: fn(&str) -> io::Result<SocketAddr>,
-    /// Finds everything that keeps requests from being sent, such as slots that do not exist.
+    /// Finds all faults that keep requests from being sent, such as slots that do not exist.
     pub requests: fn(&[WeightedRequest]) -> Vec<RequestFault>,
-    /// Finds everything that is wrong with the files that a flow names.
+    /// Finds all faults in the files that a flow names.
     pub flow: fn(&FlowSpec) -> Vec<Fault>,
 }
 
-/// Why a request cannot be sent.
+/// A fault that keeps a request from being sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestFault {
-    /// The request's place in the list, from 0.
+    /// Index of the request in the list, from 0.
     pub index: usize,
-    /// The key of the request that is wrong; none: the request as a whole.
+    /// Key of the request that is wrong. `None`: the request as a whole.
     pub key: Option<&'static str>,
-    /// Of the key `fields`, the header.
+    /// Header that is wrong, for the key `fields`.
     pub header: Option<String>,
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to resolve the fault.
     pub hint: Option<String>,
 }
 
 impl Default for Engine {
-    /// Finds nothing wrong.
+    /// Returns an engine that finds no faults, resolves no names, and reads files up to 16 MiB.
     fn default() -> Engine {
         Engine {
             read: read_small,
@@ -48,13 +48,13 @@ impl Default for Engine {
     }
 }
 
-/// Largest file that a study names: a file of another kind may never end.
+/// Maximum size of a file that a study names, in bytes. A special file could be endless.
 pub(crate) const LARGEST: u64 = 16 << 20;
 
 /// Reads a file that a study names.
 ///
 /// # Errors
-/// It cannot be read, is no regular file, or is larger than 16 MiB.
+/// Returns an error if the file cannot be read, is not a regular file, or is larger than 16 MiB.
 pub fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     let is = std::fs::metadata(path)?;
     if !is.is_file() || is.len() > LARGEST {

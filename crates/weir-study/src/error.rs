@@ -1,4 +1,4 @@
-//! What is wrong with a study, and how it is shown.
+//! Errors of a study, and their rendering.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use crate::check::{Checker, Finding};
 
-/// One thing that is wrong with a study.
+/// An error in a study.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyError {
     /// Name of the file.
@@ -16,62 +16,53 @@ pub struct StudyError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// Bytes of the text; never more than one line.
+    /// Position of the offending text, in bytes. Never more than one line.
     pub span: Range<usize>,
     /// The offending text.
     pub text: String,
-    /// What is wrong, as a fragment.
+    /// Description of the error, as a fragment.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to resolve the error.
     pub hint: Option<String>,
     /// The valid name or value that was most likely meant.
     pub nearest: Option<String>,
 }
 
-/// Errors of a file that are told; whoever has mended these sees the others.
+/// Maximum number of reported errors of a file. The others are reported once these are corrected.
 const MOST_TOLD: usize = 100;
 
-/// Longest line that is shown with an error, in bytes; of a longer one its number says enough.
+/// Longest line that is shown with an error, in bytes. For a longer one, only its number is given.
 const LONGEST_SHOWN: usize = 4096;
 
-/// What is wrong with a study, in the order of the text. Never empty.
+/// Errors of a study, in the order of the text. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyErrors {
     errors: Vec<StudyError>,
-    /// How many more there are.
+    /// Number of errors beyond the reported ones.
     more: usize,
-    /// The text, for the lines to show.
+    /// Text of the study, from which lines are shown.
     source: String,
 }
 
 impl StudyErrors {
-    /// The errors of a text that `file` is the name of.
+    /// Creates the errors of a text. `file` is the name of its file.
     pub fn new(file: &str, source: &str, mut findings: Vec<Finding>) -> StudyErrors {
         findings.sort_by_key(|finding| finding.span.start);
         let more = findings.len().saturating_sub(MOST_TOLD);
         findings.truncate(MOST_TOLD);
-        let errors = findings
-            .into_iter()
-            .map(|finding| StudyError::new(file, source, finding))
-            .collect();
-        StudyErrors {
-            errors,
-            more,
-            source: source.to_owned(),
-        }
+        let errors =
+            findings.into_iter().map(|finding| StudyError::new(file, source, finding)).collect();
+        StudyErrors { errors, more, source: source.to_owned() }
     }
 
-    /// The errors, in the order of the text.
+    /// Returns the errors, in the order of the text.
     pub fn errors(&self) -> &[StudyError] {
         &self.errors
     }
 
-    /// The errors as a person reads them: each with its line and a mark under the offending text.
+    /// Renders the errors for a person: each with its line and a mark under the offending text.
     pub fn render(&self, color: bool) -> String {
-        let renderer = match color {
-            true => Renderer::styled(),
-            false => Renderer::plain(),
-        };
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let mut shown: Vec<String> = self
             .errors
             .iter()
@@ -121,18 +112,13 @@ impl StudyError {
             annotation = annotation.label(format!("did you mean `{nearest}`?"));
         }
         let title = Level::ERROR.primary_title(&self.message);
-        let group = match line.len() > LONGEST_SHOWN {
-            true => {
-                let place = Origin::path(&*self.file).line(self.line);
-                title.element(place.char_column(self.column))
-            }
-            false => {
-                let snippet = Snippet::source(line)
-                    .line_start(self.line)
-                    .path(&self.file)
-                    .annotation(annotation);
-                title.element(snippet)
-            }
+        let group = if line.len() > LONGEST_SHOWN {
+            let place = Origin::path(&*self.file).line(self.line);
+            title.element(place.char_column(self.column))
+        } else {
+            let snippet =
+                Snippet::source(line).line_start(self.line).path(&self.file).annotation(annotation);
+            title.element(snippet)
         };
         match &self.hint {
             Some(hint) => group.element(Level::HELP.with_name("hint").message(hint)),
@@ -141,10 +127,10 @@ impl StudyError {
     }
 }
 
-/// The text of a file that must be UTF-8. `file_name` is what the error calls it.
+/// Converts the bytes of a file to text. `file_name` is its name in errors.
 ///
 /// # Errors
-/// The first byte that is not UTF-8.
+/// Returns an error at the first byte that is not UTF-8.
 pub fn utf8(bytes: Vec<u8>, file_name: &str) -> Result<String, StudyErrors> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -158,15 +144,13 @@ pub fn utf8(bytes: Vec<u8>, file_name: &str) -> Result<String, StudyErrors> {
     })
 }
 
-/// The part of `span` that lies in its first line, at character boundaries.
+/// Returns the part of `span` in its first line, at character boundaries.
 fn within_line(source: &str, span: Range<usize>) -> Range<usize> {
     let mut start = span.start.min(source.len());
     while !source.is_char_boundary(start) {
         start -= 1;
     }
-    let line_end = source[start..]
-        .find(['\n', '\r'])
-        .map_or(source.len(), |at| start + at);
+    let line_end = source[start..].find(['\n', '\r']).map_or(source.len(), |at| start + at);
     let mut end = span.end.clamp(start, line_end);
     while !source.is_char_boundary(end) {
         end += 1;
@@ -176,13 +160,7 @@ fn within_line(source: &str, span: Range<usize>) -> Range<usize> {
 
 impl fmt::Display for StudyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StudyError {
-            file,
-            line,
-            column,
-            message,
-            ..
-        } = self;
+        let StudyError { file, line, column, message, .. } = self;
         write!(f, "{file}:{line}:{column}: {message}")
     }
 }

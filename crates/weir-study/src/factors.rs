@@ -9,11 +9,11 @@ use crate::machine::Growing;
 use crate::proxy::Levels;
 use crate::tree::{Entry, Node, Value};
 
-/// A factor: its parameter and its levels with the places they stand at.
+/// A factor: its parameter, and its levels with their positions.
 pub(crate) struct Factor<'n> {
     pub(crate) entry: &'n Entry,
     pub(crate) levels: Vec<(String, Range<usize>)>,
-    /// Whether some of its levels are left to the machine.
+    /// True if some levels are left to the machine.
     pub(crate) growing: bool,
 }
 
@@ -31,11 +31,7 @@ impl Levels<'_> {
                 Value::List(_) => check.list(&entry.value, "a level").unwrap_or_default(),
                 _ => std::slice::from_ref(&entry.value),
             };
-            let mut factor = Factor {
-                entry,
-                levels: Vec::new(),
-                growing: false,
-            };
+            let mut factor = Factor { entry, levels: Vec::new(), growing: false };
             for node in nodes {
                 self.add(&mut factor, node, check);
             }
@@ -44,7 +40,7 @@ impl Levels<'_> {
         factors
     }
 
-    /// Adds the level or levels that `node` stands for.
+    /// Adds the level or levels that `node` defines.
     fn add(&self, factor: &mut Factor<'_>, node: &Node, check: &mut Checker) {
         let written = match &node.value {
             Value::Scalar(text) => Growing::parse(text),
@@ -57,18 +53,12 @@ impl Levels<'_> {
         factor.growing = true;
         let Some(cpus) = self.context.cpus() else {
             check
-                .error(
-                    node.span.clone(),
-                    "the number of CPUs that weir may use is not known",
-                )
+                .error(node.span.clone(), "the number of CPUs that weir may use is not known")
                 .hint("list the levels");
             return;
         };
         for level in growing.levels(cpus) {
-            let node = Node {
-                value: Value::Scalar(level.to_string()),
-                span: node.span.clone(),
-            };
+            let node = Node { value: Value::Scalar(level.to_string()), span: node.span.clone() };
             let errors_before = check.count();
             self.add_one(factor, &node, check);
             // A parameter that takes no such number takes none of the others.
@@ -91,21 +81,17 @@ impl Levels<'_> {
     }
 }
 
-/// Parameters of `factors` whose levels are left to the machine.
+/// Returns the parameters of `factors` with levels that are left to the machine.
 pub(crate) fn growing(factors: &[Factor<'_>]) -> Vec<String> {
-    let growing = factors.iter().filter(|factor| factor.growing);
-    growing.map(|factor| factor.entry.key.clone()).collect()
+    factors.iter().filter(|factor| factor.growing).map(|factor| factor.entry.key.clone()).collect()
 }
 
-/// The levels of combination number `cell`; the last factor changes fastest.
+/// Returns the levels of combination number `cell`. The last factor changes fastest.
 pub(crate) fn combination(factors: &[Factor<'_>], mut cell: usize) -> Settings {
     let mut settings = Settings::new();
     for factor in factors.iter().rev() {
         let count = factor.levels.len();
-        settings.insert(
-            factor.entry.key.clone(),
-            factor.levels[cell % count].0.clone(),
-        );
+        settings.insert(factor.entry.key.clone(), factor.levels[cell % count].0.clone());
         cell /= count;
     }
     settings

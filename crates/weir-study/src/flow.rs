@@ -1,5 +1,4 @@
-//! A flow of a load: the words that `weir load` has too, and those that a study has instead of its
-//! flags.
+//! A flow of a load: the words that it shares with `weir load`, and the keys that a study has instead of flags.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,18 +26,18 @@ pub(crate) const KEYS: [&str; 24] = [
     "source", "timeout", "request", "requests", "request-set", "expect", "ramp-up",
 ];
 
-/// Keys whose text is read as `weir load` reads it.
+/// Keys with text that is parsed like the flags of `weir load`.
 #[rustfmt::skip]
 const AS_TYPED: [&str; 8] = [
     "arrivals", "close", "connect-rate", "pipeline", "schedule", "overflow", "trace", "trace-speed",
 ];
 
-/// Most connections that are held at each arm.
+/// Maximum number of connections that are held at each arm.
 const MOST_HELD: u64 = 1_000_000;
-/// Longest time that a connection can be told to be used for, and a response to take.
+/// Maximum time for which a connection may be used, and for which a response may take.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Reads a flow. Parts that are wrong are reported and left as they are by default.
+/// Reads a flow. Invalid parts are reported and keep their defaults.
 pub(crate) fn read(
     fields: &Fields<'_>,
     name: &str,
@@ -69,9 +68,7 @@ pub(crate) fn read(
         }
     }
     if let Some(node) = fields.get("timeout")
-        && check
-            .duration(node, Duration::from_millis(1)..=LONGEST)
-            .is_some()
+        && check.duration(node, Duration::from_millis(1)..=LONGEST).is_some()
         && let Some(text) = check.text(node)
     {
         words.say(Key::Timeout, text, node);
@@ -90,11 +87,7 @@ pub(crate) fn read(
     let length = slices.length.unwrap_or(LONGEST);
     let (spec, mut faults) = words::read(&words.said, base.clone(), length);
     // What is wrong with a word must not be reported again for what follows from it.
-    let sound = if faults.is_empty() {
-        spec.clone()
-    } else {
-        base
-    };
+    let sound = if faults.is_empty() { spec.clone() } else { base };
     faults.extend((check.engine.flow)(&spec));
     for fault in &faults {
         words.report(fault, fields, check);
@@ -106,7 +99,7 @@ pub(crate) fn read(
     spec
 }
 
-/// Which server is asked, and for what: `host`, `port` and `path`.
+/// Reads the target of requests: `host`, `port` and `path`.
 fn whom(fields: &Fields<'_>, base: &mut FlowSpec, check: &mut Checker) {
     if let Some(node) = fields.get("port") {
         let port = check.whole(node, 1..=u64::from(u16::MAX));
@@ -122,9 +115,7 @@ fn whom(fields: &Fields<'_>, base: &mut FlowSpec, check: &mut Checker) {
         Value::Mapping(entries) => entries.iter().find(|entry| entry.key == "path"),
         _ => None,
     };
-    let mix = ["requests", "request-set"]
-        .iter()
-        .find_map(|key| fields.entry(key));
+    let mix = ["requests", "request-set"].iter().find_map(|key| fields.entry(key));
     if let Some(other) = of_request("request").or(mix) {
         let error = check.error(other.span.clone(), "a load cannot have two paths");
         error.hint("`path: /a` stands for `request: {path: /a}`: leave one of the two out");
@@ -133,23 +124,19 @@ fn whom(fields: &Fields<'_>, base: &mut FlowSpec, check: &mut Checker) {
     let text = check.text(&entry.value).unwrap_or_default();
     if !text.starts_with('/') {
         let message = format!("`{}` is not a path", short(&text));
-        check
-            .error(entry.value.span.clone(), message)
-            .hint("a path begins with `/`");
+        check.error(entry.value.span.clone(), message).hint("a path begins with `/`");
         return;
     }
-    base.requests
-        .iter_mut()
-        .for_each(|one| one.request.target.clone_from(&text));
+    base.requests.iter_mut().for_each(|one| one.request.target.clone_from(&text));
 }
 
-/// A host name as it stands in handshakes and Host fields (RFC 1123 §2.1), the latter with a port if it has one.
+/// Reads a host name for handshakes and Host fields (RFC 1123 §2.1). A port is included in the latter.
 fn host(node: &Node, check: &mut Checker) -> Option<String> {
     let text = check.text(node)?;
     let (name, port) = text.rsplit_once(':').unwrap_or((&text, "1"));
     let is_label = |label: &str| {
-        let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        (1..=63).contains(&label.len()) && label.chars().all(is_inner)
+        (1..=63).contains(&label.len())
+            && label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
     };
     let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0);
     if is_port && name.len() <= 253 && name.split('.').all(is_label) {
@@ -161,7 +148,7 @@ fn host(node: &Node, check: &mut Checker) -> Option<String> {
     None
 }
 
-/// What is sent: `requests`, `request-set` or `request`.
+/// Reads the requests: `requests`, `request-set` or `request`.
 fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
     let ways = ["requests", "request-set", "request"];
     let given: Vec<_> = ways.iter().filter_map(|key| fields.entry(key)).collect();
@@ -188,13 +175,10 @@ fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
         ("request-set", _) => file_of_requests(node, check).unwrap_or_default(),
         _ => requests::list(std::slice::from_ref(node), false, check),
     };
-    match read.is_empty() {
-        true => plain(),
-        false => read,
-    }
+    if read.is_empty() { plain() } else { read }
 }
 
-/// What `requests` is for `weir load`, a number, or else what was meant for `request`.
+/// Reports `requests` that is no list: a number, as in `weir load`, or text that was meant for `request`.
 fn not_a_list(text: &str, node: &Node, check: &mut Checker) {
     let (message, hint) = match text.parse::<f64>() {
         Ok(_) => (
@@ -209,7 +193,7 @@ fn not_a_list(text: &str, node: &Node, check: &mut Checker) {
     check.error(node.span.clone(), message).hint(hint);
 }
 
-/// The requests of a file. What is wrong in it has its own line and column.
+/// Reads the requests of a file. Errors in it have its own lines and columns.
 fn file_of_requests(node: &Node, check: &mut Checker) -> Option<Vec<WeightedRequest>> {
     let name = check.text(node)?;
     let bytes = match read_small(Path::new(&name)) {
@@ -236,7 +220,7 @@ fn file_of_requests(node: &Node, check: &mut Checker) -> Option<Vec<WeightedRequ
     None
 }
 
-/// `keep-alive`, `per-request`, `1000`, `30s`, `{requests: N}`, `{time: 10s}`.
+/// Reads the key `connection`: `keep-alive`, `per-request`, `1000`, `30s`, `{requests: N}`, `{time: 10s}`.
 fn connection(node: &Node, words: &mut Words, check: &mut Checker) {
     let Value::Mapping(_) = &node.value else {
         if let Some(text) = check.text(node) {
@@ -254,9 +238,7 @@ fn connection(node: &Node, words: &mut Words, check: &mut Checker) {
             }
         }
         (None, Some(time)) => {
-            if check
-                .duration(time, Duration::from_millis(1)..=LONGEST)
-                .is_some()
+            if check.duration(time, Duration::from_millis(1)..=LONGEST).is_some()
                 && let Some(text) = check.text(time)
             {
                 words.say(Key::Connection, text, time);
@@ -274,7 +256,7 @@ fn connection(node: &Node, words: &mut Words, check: &mut Checker) {
     }
 }
 
-/// What would have one arm asked otherwise than another.
+/// Refuses `ramp-up`, with which arms would get different loads.
 fn refuse_what_ends(fields: &Fields<'_>, check: &mut Checker) {
     if let Some(entry) = fields.entry("ramp-up") {
         check
@@ -286,14 +268,12 @@ fn refuse_what_ends(fields: &Fields<'_>, check: &mut Checker) {
     }
 }
 
-/// `expect: status=200`, a list of such, or a mapping as requests have it.
+/// Reads `expect: status=200`, a list of such words, or a mapping as in requests.
 fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &mut Checker) {
     let Some(entry) = fields.entry("expect") else {
         return;
     };
-    let own = ["requests", "request-set"]
-        .iter()
-        .any(|key| fields.get(key).is_some());
+    let own = ["requests", "request-set"].iter().any(|key| fields.get(key).is_some());
     if own {
         let message = "with several requests, each has its own `expect`";
         let error = check.error(entry.span.clone(), message);
@@ -303,14 +283,10 @@ fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &m
     let nodes = match &entry.value.value {
         Value::Mapping(_) => {
             let expected = requests::expect(&entry.value, check);
-            base.requests
-                .iter_mut()
-                .for_each(|one| one.expect.clone_from(&expected));
+            base.requests.iter_mut().for_each(|one| one.expect.clone_from(&expected));
             return;
         }
-        Value::List(_) => check
-            .list(&entry.value, "what is expected")
-            .unwrap_or_default(),
+        Value::List(_) => check.list(&entry.value, "what is expected").unwrap_or_default(),
         _ => std::slice::from_ref(&entry.value),
     };
     for node in nodes {
@@ -320,13 +296,13 @@ fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &m
     }
 }
 
-/// Connections that are held.
+/// Reads the number of held connections.
 pub(crate) fn held(node: &Node, check: &mut Checker) -> Option<u32> {
     let number = check.whole(node, 0..=MOST_HELD)?;
     Some(number as u32)
 }
 
-/// Size of the content that a load asks for, which is its request's target then.
+/// Reads the size of the content that a load requests. It determines the target of the requests.
 pub(crate) fn size(
     node: &Node,
     fields: &Fields<'_>,
@@ -339,18 +315,11 @@ pub(crate) fn size(
         Value::Mapping(entries) => entries.iter().find(|entry| entry.key == "path"),
         _ => None,
     };
-    let mix = ["path", "requests", "request-set"]
-        .iter()
-        .find_map(|key| fields.entry(key));
+    let mix = ["path", "requests", "request-set"].iter().find_map(|key| fields.entry(key));
     if let Some(path) = of_request("request").or(mix) {
         check
-            .error(
-                path.span.clone(),
-                "a load cannot have both a size and a path",
-            )
-            .hint(format!(
-                "a file of that size is at {target}: leave one of the two out"
-            ));
+            .error(path.span.clone(), "a load cannot have both a size and a path")
+            .hint(format!("a file of that size is at {target}: leave one of the two out"));
     }
     for one in &mut flow.requests {
         one.request.target.clone_from(&target);

@@ -10,7 +10,7 @@ use crate::arms;
 use crate::check::{Checker, Fields, nearest, short};
 use crate::tree::{Node, Value};
 
-/// Reads all of them.
+/// Reads all launchers.
 pub(crate) fn read(
     node: Option<&Node>,
     catalog: &Catalog,
@@ -22,8 +22,9 @@ pub(crate) fn read(
     let Some(node) = node else { return launchers };
     let wanted = "a launcher such as `onload: {prefix: onload --profile=latency}`";
     for entry in check.entries(node, wanted).unwrap_or_default() {
-        let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if Some(&entry.key) == none.as_ref() || !entry.key.chars().all(fit) {
+        if Some(&entry.key) == none.as_ref()
+            || !entry.key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        {
             let message = format!("`{}` is not a valid name for a launcher", short(&entry.key));
             check
                 .error(entry.span.clone(), message)
@@ -35,22 +36,13 @@ pub(crate) fn read(
             continue;
         };
         let spec = LauncherSpec {
-            prefix: fields
-                .get("prefix")
-                .map_or_else(Vec::new, |node| prefix(node, check)),
-            env: fields
-                .get("env")
-                .map_or_else(BTreeMap::new, |node| env(node, check)),
-            preload: fields
-                .get("preload")
-                .map_or_else(Vec::new, |node| preload(node, check)),
+            prefix: fields.get("prefix").map_or_else(Vec::new, |node| prefix(node, check)),
+            env: fields.get("env").map_or_else(BTreeMap::new, |node| env(node, check)),
+            preload: fields.get("preload").map_or_else(Vec::new, |node| preload(node, check)),
         };
         if spec == LauncherSpec::default() && check.count() == before {
             check
-                .error(
-                    entry.span.clone(),
-                    format!("the launcher `{}` does nothing", entry.key),
-                )
+                .error(entry.span.clone(), format!("the launcher `{}` does nothing", entry.key))
                 .hint("give it a `prefix`, an `env` or a `preload`");
         }
         launchers.insert(entry.key.clone(), spec);
@@ -58,7 +50,7 @@ pub(crate) fn read(
     launchers
 }
 
-/// A command line, or a list of its words.
+/// Reads a command line, or a list of its words.
 fn prefix(node: &Node, check: &mut Checker) -> Vec<String> {
     match &node.value {
         Value::List(_) => texts(node, check),
@@ -83,8 +75,8 @@ fn env(node: &Node, check: &mut Checker) -> BTreeMap<String, String> {
     let wanted = "a variable such as `EF_POLL_USEC: 100000`";
     let mut env = BTreeMap::new();
     for entry in check.entries(node, wanted).unwrap_or_default() {
-        let fit = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if entry.key.is_empty() || !entry.key.chars().all(fit) {
+        if entry.key.is_empty() || !entry.key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        {
             let message = format!("`{}` is not a valid name for a variable", short(&entry.key));
             check.error(entry.span.clone(), message);
         } else if let Some(value) = check.scalar(&entry.value, "a value") {
@@ -114,7 +106,7 @@ fn preload(node: &Node, check: &mut Checker) -> Vec<PathBuf> {
     paths.into_iter().map(PathBuf::from).collect()
 }
 
-/// Levels of `launcher` are names of the study's.
+/// Checks that levels of `launcher` are names of launchers in the study.
 pub(crate) fn check_used(
     launchers: &BTreeMap<String, LauncherSpec>,
     arms: &[arms::Draft],

@@ -1,16 +1,14 @@
-//! Study files: parse, check with line and column, expand to arms.
+//! Study files: parsing, checks with line and column, expansion to arms.
 //!
-//! A study is YAML that people write (docs/study.md). Everything that can be wrong with it is
-//! found in one go and said with file, line, column, the offending text, a hint and the nearest
-//! valid name, before anything is started. Serde stops at the first error and forgets where things
-//! stood, so the file is read in two steps instead:
+//! A study is YAML that people write (docs/study.md). All errors in it are found in one pass and reported with file,
+//! line, column, the offending text, a hint and the nearest valid name, before anything is started. Serde stops at the
+//! first error and does not keep positions, so the file is read in two steps instead:
 //!
-//! 1. `tree`: parser events to a tree of nodes that know their place in the text;
-//! 2. one module per section (`proxy`, `load`, `arms`, `plan`, `published`) that checks its part of the
-//!    tree with the small readers of `check`, reports what is wrong, and goes on with a default.
+//! 1. `tree`: parser events to a tree of nodes that know their position in the text;
+//! 2. one module per section (`proxy`, `load`, `arms`, `plan`, `published`) that checks its part of the tree with the
+//!    small readers of `check`, reports errors, and continues with a default.
 //!
-//! Only a study without any error becomes a [`Study`]. Files of requests ([`parse_requests`]) are read
-//! in the same way.
+//! Only a study without any error becomes a [`Study`]. Files of requests ([`parse_requests`]) are read in the same way.
 
 mod arms;
 mod arrivals;
@@ -67,10 +65,10 @@ const KEYS: [&str; 23] = [
 
 /// Reads a study, checks all of it, and expands it to arms.
 ///
-/// `file_name` is what errors call the text.
+/// `file_name` is the name of the text in errors.
 ///
 /// # Errors
-/// Everything that is wrong with the text, in the order in which it stands there.
+/// Returns all errors in the text, in the order of the text.
 pub fn parse(
     text: &str,
     file_name: &str,
@@ -80,11 +78,11 @@ pub fn parse(
     parse_scaled(text, file_name, catalog, context, Scale::ONE)
 }
 
-/// The same with the connections and rates of all loads multiplied by `scale`. The machine's limits
-/// are those of what comes out.
+/// Like [`parse`], with the connections and rates of all loads multiplied by `scale`. The machine's limits apply to the
+/// result.
 ///
 /// # Errors
-/// As for [`parse`].
+/// Returns the same errors as [`parse`].
 pub fn parse_scaled(
     text: &str,
     file_name: &str,
@@ -101,7 +99,7 @@ pub fn parse_scaled(
     }
 }
 
-/// Reports a study of another version. What else is wrong is reported too: most often the version is a slip.
+/// Reports a study of another version. Other errors are reported too, because most often the version is a slip.
 fn check_version(fields: &Fields<'_>, check: &mut Checker) {
     let Some(node) = fields.required("weir", check) else {
         return;
@@ -120,7 +118,7 @@ fn check_version(fields: &Fields<'_>, check: &mut Checker) {
     check.error(node.span.clone(), message).hint(hint);
 }
 
-/// `None` means that something was reported.
+/// Reads all sections of a study. Returns `None` only if an error was reported.
 fn study(
     root: &tree::Node,
     catalog: &Catalog,
@@ -131,15 +129,11 @@ fn study(
     let mut fields = Fields::open(root, "a study", &KEYS, check)?;
     check_version(&fields, check);
     fields.refuse_unknown(&KEYS, check);
-    let name = fields
-        .required("name", check)
-        .and_then(|node| check.name(node));
+    let name = fields.required("name", check).and_then(|node| check.name(node));
     let title = fields.get("title").and_then(|node| check.text(node));
-    let question = fields.required("question", check);
-    let question = question.and_then(|node| check.text(node));
-    let proxy = fields
-        .required("proxy", check)
-        .and_then(|node| proxy::read(node, catalog, context, check));
+    let question = fields.required("question", check).and_then(|node| check.text(node));
+    let proxy =
+        fields.required("proxy", check).and_then(|node| proxy::read(node, catalog, context, check));
     let origin = plan::origin(fields.get("origin"), check);
     let blocks = plan::blocks(fields.get("blocks"), check);
     let network = plan::network(fields.get("network"), origin.address.is_some(), check);
@@ -159,12 +153,7 @@ fn study(
     left_out.extend(loads.left_out(scale));
     let mut loads = loads.drafts;
     load::check_all(&loads, &arms.drafts, proxy.as_ref(), &blocks, check);
-    let room = Room {
-        arms: &arms.drafts,
-        proxy: proxy.as_ref(),
-        catalog,
-        context,
-    };
+    let room = Room { arms: &arms.drafts, proxy: proxy.as_ref(), catalog, context };
     left_out.extend(room.check(&mut loads, check));
 
     let name = name?;

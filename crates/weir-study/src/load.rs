@@ -1,4 +1,4 @@
-//! The section `loads`: who sends what, when, for how long.
+//! The section `loads`: requests, their arrivals, and the duration of each load.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,57 +20,55 @@ mod fit;
 
 pub(crate) use fit::{check_all, must_last};
 
-/// Keys of a load; those of its main flow come with them.
-const KEYS: [&str; 7] = [
-    "name", "duration", "size", "hold", "flows", "spin", "optional",
-];
+/// Keys of a load besides those of its main flow.
+const KEYS: [&str; 7] = ["name", "duration", "size", "hold", "flows", "spin", "optional"];
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// What is said of how long a load lasts whose study has no duration for it.
+/// Duration of a load whose study gives none.
 const UNSAID: Duration = Duration::from_secs(60);
-/// Longest time that the generator can be told to stay awake before each arrival.
+/// Maximum time for which the generator may stay awake before each arrival.
 const LONGEST_SPIN: Duration = Duration::from_secs(1);
-/// Flows of a load at most, the main one included.
+/// Maximum number of flows of a load, including the main one.
 const MOST_FLOWS: usize = 16;
 
-/// A load, and where its parts stand.
+/// A load, and the positions of its parts.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) spec: LoadSpec,
-    /// What the file calls it: a cell of a matrix is named by its numbers, which a scale changes.
+    /// Name in the file. The name of a matrix cell has the cell's numbers, which a scale changes.
     pub(crate) written: String,
-    /// Whether it is left out where the machine has no room for its connections.
+    /// True if the load is left out when the machine has no room for its connections.
     pub(crate) optional: bool,
     pub(crate) places: Places,
 }
 
-/// Where the parts of a load stand that are judged when all of the study is known.
+/// Positions of the parts of a load that are checked once the whole study is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
-    /// Its connections, or those that are held: what there may be too many of.
+    /// Position of the connections, or of the held ones, for errors about too many.
     pub(crate) connections: Range<usize>,
-    /// Its duration, or all of it where it has none.
+    /// Position of the duration, or of the whole load if it has none.
     duration: Range<usize>,
     has_duration: bool,
     burst: Option<Range<usize>>,
-    /// The size of the content that it asks for.
+    /// Position of the size of the requested content.
     pub(crate) size: Option<Range<usize>>,
-    /// Where it says that it asks over TLS.
+    /// Position of the key `tls`, if the load uses TLS.
     pub(crate) tls: Option<Range<usize>>,
-    /// Where it, or a flow of it, names a port.
+    /// Positions of ports in the load and its flows.
     ports: Vec<Range<usize>>,
 }
 
-/// All loads.
+/// All loads of a study.
 #[derive(Debug, Default)]
 pub(crate) struct Loads {
     pub(crate) drafts: Vec<Draft>,
-    /// Cells of a matrix, as the file calls them, that a scale makes the same as another.
+    /// Names in the file of matrix cells that a scale makes equal to another.
     pub(crate) merged: Vec<String>,
 }
 
 impl Loads {
-    /// What is said of cells that a scale makes the same as another.
+    /// Returns a remark on cells that a scale makes equal to others.
     pub(crate) fn left_out(&self, scale: Scale) -> Option<String> {
         let (first, count) = (self.merged.first()?, self.merged.len());
         Some(format!(
@@ -89,14 +87,9 @@ pub(crate) fn read(
     let mut loads = Loads::default();
     let nodes = node.and_then(|node| check.list(node, "a list of loads"));
     for node in nodes.unwrap_or_default() {
-        let closed_before = loads
-            .drafts
-            .iter()
-            .any(|load| load.spec.arrivals == ArrivalsSpec::Closed);
-        let slices = Slices {
-            length: blocks.slice,
-            closed_before,
-        };
+        let closed_before =
+            loads.drafts.iter().any(|load| load.spec.arrivals == ArrivalsSpec::Closed);
+        let slices = Slices { length: blocks.slice, closed_before };
         let Some(template) = read_load(node, slices, check) else {
             continue;
         };
@@ -122,22 +115,19 @@ pub(crate) fn read(
     loads
 }
 
-/// A load as it was read: one, or what the cells of a matrix have in common.
+/// A load as it was read: a single one, or the common part of the cells of a matrix.
 struct Template {
     draft: Draft,
     axes: Option<Axes>,
     name_at: Range<usize>,
 }
 
-/// The loads that `template` stands for, scaled, each once.
+/// Expands `template` to its loads, scaled, each once.
 fn expanded(template: &Template, scale: Scale, merged: &mut Vec<String>) -> Vec<Draft> {
     let spec = &template.draft.spec;
     let cells = match &template.axes {
         Some(axes) => axes.loads(spec, scale),
-        None => vec![Cell {
-            spec: scaled(spec.clone(), scale),
-            written: spec.name.clone(),
-        }],
+        None => vec![Cell { spec: scaled(spec.clone(), scale), written: spec.name.clone() }],
     };
     let mut drafts: Vec<Draft> = Vec::new();
     for cell in cells {
@@ -155,25 +145,24 @@ fn expanded(template: &Template, scale: Scale, merged: &mut Vec<String>) -> Vec<
     drafts
 }
 
-/// A load that is no matrix, scaled, but for what is beside its main flow.
+/// Scales the main flow of a load that is not a matrix.
 fn scaled(mut spec: LoadSpec, scale: Scale) -> LoadSpec {
     scale_flow(&mut spec.main, scale);
     spec
 }
 
 fn beside_scaled(mut spec: LoadSpec, scale: Scale) -> LoadSpec {
-    spec.beside
-        .iter_mut()
-        .for_each(|flow| scale_flow(flow, scale));
+    spec.beside.iter_mut().for_each(|flow| scale_flow(flow, scale));
     spec.beside.retain(|flow| flow.connections > 0);
     spec
 }
 
-/// Shares of what was measured scale by themselves, and so do traces, whose times stay.
+/// Scales a flow. Shares of a measured rate scale by themselves. Traces keep their times and are not scaled.
 fn scale_flow(flow: &mut FlowSpec, scale: Scale) {
-    flow.connections = match flow.is_held() {
-        true => scale.held(flow.connections),
-        false => scale.connections(flow.connections),
+    flow.connections = if flow.is_held() {
+        scale.held(flow.connections)
+    } else {
+        scale.connections(flow.connections)
     };
     let mut factor = None;
     if let Spacing::Burst { size } = &mut flow.spacing {
@@ -195,8 +184,7 @@ fn scale_flow(flow: &mut FlowSpec, scale: Scale) {
     }
 }
 
-/// Reads a load. Parts that are wrong are reported and replaced, so that the load still counts for
-/// whoever looks at it next.
+/// Reads a load. Invalid parts are reported and replaced, so that later checks still have a load.
 fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Template> {
     let known = [&KEYS[..], &flow::KEYS[..]].concat();
     let fields = Fields::known(node, "a load", &known, check)?;
@@ -210,9 +198,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
     let name = name.and_then(|node| check.name(node));
     let mut main = flow::read(&fields, MAIN, slices, check);
     if main.is_held() {
-        let at = fields
-            .entry("connection")
-            .map_or(fields.span(), |entry| entry.value.span.clone());
+        let at = fields.entry("connection").map_or(fields.span(), |entry| entry.value.span.clone());
         check
             .error(at, "a load must send requests")
             .hint("write `hold: 10000` in a load that sends requests");
@@ -226,12 +212,8 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
     let held = hold.and_then(|node| flow::held(node, check)).unwrap_or(0);
     let mut beside = beside(&fields, &main, slices, check);
     beside.extend((held > 0).then(|| FlowSpec::held(held)));
-    let spin = fields.get("spin");
-    let spin = spin.and_then(|node| spin_of(node, check));
-    let optional = fields
-        .get("optional")
-        .and_then(|node| check.flag(node))
-        .unwrap_or(false);
+    let spin = fields.get("spin").and_then(|node| spin_of(node, check));
+    let optional = fields.get("optional").and_then(|node| check.flag(node)).unwrap_or(false);
     let at = |key: &str| fields.get(key).map(|node| node.span.clone());
     let places = Places {
         connections: at("hold").or(at("connections")).unwrap_or(fields.span()),
@@ -240,10 +222,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         burst: at("burst").or(at("arrivals")),
         size: size.and(at("size")),
         tls: main.tls.as_ref().and(at("tls")),
-        ports: at("port")
-            .into_iter()
-            .chain(ports_of_flows(&fields))
-            .collect(),
+        ports: at("port").into_iter().chain(ports_of_flows(&fields)).collect(),
     };
     // Without a name it was refused, so the load equals no other by name.
     let name = name.unwrap_or_default();
@@ -253,20 +232,11 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         size,
         ..LoadSpec::new(&name, main, duration.unwrap_or(UNSAID))
     };
-    let draft = Draft {
-        spec,
-        written: String::new(),
-        optional,
-        places,
-    };
-    Some(Template {
-        draft,
-        axes,
-        name_at,
-    })
+    let draft = Draft { spec, written: String::new(), optional, places };
+    Some(Template { draft, axes, name_at })
 }
 
-/// `auto`, or a duration.
+/// Reads `auto`, or a duration.
 fn spin_of(node: &Node, check: &mut Checker) -> Option<Spin> {
     let text = check.scalar(node, "auto or a duration such as 60us")?;
     let error = match text.parse() {
@@ -280,21 +250,24 @@ fn spin_of(node: &Node, check: &mut Checker) -> Option<Spin> {
     None
 }
 
-/// Where the flows beside a load's own name ports.
+/// Returns the positions of ports in the flows beside a load's own.
 fn ports_of_flows(fields: &Fields<'_>) -> Vec<Range<usize>> {
     let flows = match fields.get("flows").map(|node| &node.value) {
         Some(Value::List(flows)) => &flows[..],
         _ => &[],
     };
-    let entries = flows.iter().filter_map(|flow| match &flow.value {
-        Value::Mapping(entries) => Some(entries),
-        _ => None,
-    });
-    let ports = entries.flatten().filter(|entry| entry.key == "port");
+    let ports = flows
+        .iter()
+        .filter_map(|flow| match &flow.value {
+            Value::Mapping(entries) => Some(entries),
+            _ => None,
+        })
+        .flatten()
+        .filter(|entry| entry.key == "port");
     ports.map(|entry| entry.value.span.clone()).collect()
 }
 
-/// Flows at the same time as the main one.
+/// Reads the flows that run at the same time as the main one.
 fn beside(
     fields: &Fields<'_>,
     main: &FlowSpec,
@@ -302,18 +275,14 @@ fn beside(
     check: &mut Checker,
 ) -> Vec<FlowSpec> {
     let mut flows: Vec<FlowSpec> = Vec::new();
-    let nodes = fields
-        .get("flows")
-        .and_then(|node| check.list(node, "a list of flows"));
+    let nodes = fields.get("flows").and_then(|node| check.list(node, "a list of flows"));
     for node in nodes.unwrap_or_default() {
         let known = [&["name"][..], &flow::KEYS[..]].concat();
         let Some(own) = Fields::known(node, "a flow", &known, check) else {
             continue;
         };
-        let name = own
-            .required("name", check)
-            .and_then(|node| check.name(node));
-        let name = name.unwrap_or_default();
+        let name =
+            own.required("name", check).and_then(|node| check.name(node)).unwrap_or_default();
         let flow = flow::read(&own, &name, slices, check);
         #[rustfmt::skip]
         let faults = [
@@ -331,9 +300,7 @@ fn beside(
              "slices are fitted to the bursts of one flow"),
         ];
         let connections = own.get("connections").filter(|node| matrix::is_axis(node));
-        let rate = own
-            .get("rate")
-            .filter(|node| matrix::is_axis_of_rates(node));
+        let rate = own.get("rate").filter(|node| matrix::is_axis_of_rates(node));
         for node in connections.into_iter().chain(rate) {
             check
                 .error(node.span.clone(), "a flow under `flows` has a single value for each key")

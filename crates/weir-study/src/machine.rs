@@ -1,4 +1,4 @@
-//! What a study must fit on, and levels that follow from it.
+//! Properties of the machine that a study must fit on, and levels that follow from them.
 
 use weir_model::quantity::CpuSet;
 use weir_model::study::{ProxySpec, Settings};
@@ -6,40 +6,38 @@ use weir_parameters::{Catalog, ClientLimits, DescriptorLimits, Means, Unsaid};
 
 use crate::Engine;
 
-/// What a study must fit on.
+/// Properties of the machine that a study must fit on.
 #[derive(Debug, Clone)]
 pub struct CheckContext {
-    /// Descriptors that a proxy may open unless its settings say more: the soft limit that it
-    /// inherits.
+    /// Number of descriptors that a proxy may open unless its settings raise it: the soft limit that it inherits.
     pub descriptor_limit: u64,
-    /// Descriptors that a process may open at most: the hard limit, which weir raises its own
-    /// limit to when it has to, and beyond which an unprivileged proxy cannot raise its.
+    /// Maximum number of descriptors of a process: the hard limit. weir raises its own limit up to it if necessary, and
+    /// an unprivileged proxy cannot raise its limit beyond it.
     pub most_descriptors: u64,
-    /// Whether each thread of the load engine can have a table of descriptors of its own: the limit
-    /// is then one for each of them.
+    /// True if each thread of the load engine can have its own table of descriptors. The limit then applies to each
+    /// thread.
     pub own_tables: bool,
     /// Local ports that the kernel gives to outgoing connections (net.ipv4.ip_local_port_range),
     /// for each source address.
     pub local_ports: u64,
-    /// CPUs that weir may use; `None`: not known, so CPU sets are not checked.
+    /// CPUs that weir may use. `None`: not known, so CPU sets are not checked.
     pub cpus_available: Option<CpuSet>,
-    /// Whether all roles are on this machine. Where they are not, the lab checks their CPU sets, each
-    /// against its own.
+    /// True if all roles are on this machine. Otherwise the lab checks the CPU set of each role on its own machine.
     pub one_machine: bool,
-    /// Whether settings of the kernel of a cluster's nodes may be changed, where the study asks for that.
+    /// True if a study may change kernel settings of a cluster's nodes.
     pub node_sysctls: bool,
-    /// What its loads are checked with.
+    /// Load engine that checks the loads.
     pub engine: Engine,
 }
 
-/// The level that stands for the number of CPUs that weir may use.
+/// Level that is replaced by the number of CPUs that weir may use.
 pub(crate) const CPUS: &str = "cpus";
-/// The level that stands for [`CheckContext::most_descriptors`].
+/// Level that is replaced by [`CheckContext::most_descriptors`].
 pub(crate) const DESCRIPTORS: &str = "descriptors";
 
 impl CheckContext {
-    /// The number behind a word that stands for a size of the machine: `cpus`, `descriptors`.
-    /// `None` for any other word, and where the size is not known.
+    /// Returns the number for a word that names a size of the machine: `cpus`, `descriptors`. `None` for any other
+    /// word, and if the size is not known.
     pub(crate) fn number(&self, word: &str) -> Option<u64> {
         match word {
             CPUS => self.cpus(),
@@ -48,14 +46,14 @@ impl CheckContext {
         }
     }
 
-    /// CPUs that weir may use, if known.
+    /// Returns the number of CPUs that weir may use, if known.
     pub(crate) fn cpus(&self) -> Option<u64> {
         let set = self.cpus_available.as_ref()?;
         Some(set.cpus().len() as u64)
     }
 
-    /// How many clients a proxy with `settings` can serve on this machine beside `held` connections
-    /// that ask nothing. Of a configuration of the user's nobody knows it, which may say anything.
+    /// Returns the number of clients that a proxy with `settings` can serve on this machine besides `held` idle
+    /// connections. `None` for a user's configuration or a controller, whose contents are not known.
     pub(crate) fn client_limits(
         &self,
         catalog: &Catalog,
@@ -77,32 +75,33 @@ impl CheckContext {
         catalog.client_limits(proxy.kind, settings, &proxy.role, means)
     }
 
-    /// What holds where the settings of a proxy say nothing.
+    /// Returns the source of values that the settings of a proxy leave out.
     pub(crate) fn unsaid(&self, proxy: &ProxySpec) -> Unsaid {
         let descriptor_limit = self.descriptor_limit;
-        match proxy.configuration.is_some() || proxy.controller.is_some() {
-            true => Unsaid::Users,
-            false => Unsaid::Defaults { descriptor_limit },
+        if proxy.configuration.is_some() || proxy.controller.is_some() {
+            Unsaid::Users
+        } else {
+            Unsaid::Defaults { descriptor_limit }
         }
     }
 }
 
 /// Levels that a study leaves to the machine: `FROM..cpus`.
 pub(crate) struct Growing {
-    /// The first one.
+    /// First level.
     pub(crate) from: u64,
 }
 
 impl Growing {
-    /// Reads `FROM..cpus`; `None` for anything else.
+    /// Parses `FROM..cpus`. `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<Growing> {
         let (from, to) = text.split_once("..")?;
         let from = from.trim().parse().ok().filter(|from| *from > 0)?;
         (to.trim() == CPUS).then_some(Growing { from })
     }
 
-    /// `from`, doubled again and again as long as there are more CPUs, and their number itself:
-    /// 1, 2, 4, 8, 12 on twelve. Empty when `from` is above that already.
+    /// Returns `from`, doubled as long as it is below the number of CPUs, and then that number: 1, 2, 4, 8, 12 on
+    /// twelve. Empty if `from` is above it.
     pub(crate) fn levels(&self, cpus: u64) -> Vec<u64> {
         let doubled = std::iter::successors(Some(self.from), |level| level.checked_mul(2));
         let mut levels: Vec<u64> = doubled.take_while(|level| *level < cpus).collect();

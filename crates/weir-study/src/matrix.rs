@@ -1,4 +1,4 @@
-//! Loads as a matrix: every combination of connections and rates is a load of its own.
+//! Loads as a matrix: every combination of connections and rates is its own load.
 
 use std::ops::RangeInclusive;
 
@@ -11,12 +11,12 @@ use crate::check::{Checker, Fields, short};
 use crate::scale::Scale;
 use crate::tree::{Node, Value};
 
-/// Loads of a study at most; matrices count with all of their cells. Each takes a trial of its own.
+/// Maximum number of loads of a study, counting all cells of matrices. Each takes its own trial.
 pub(crate) const MAX_LOADS: usize = 400;
 
-/// What can be an axis.
+/// Kind of an axis.
 struct Kind {
-    /// In an error, with its bounds behind it.
+    /// Description for errors, to be followed by the bounds.
     noun: &'static str,
     bounds: RangeInclusive<u64>,
     parse: fn(&str) -> Option<u64>,
@@ -28,7 +28,7 @@ const CONNECTIONS: Kind = Kind {
     parse: |text| text.parse().ok(),
 };
 
-/// Names hold the rate, so it is a whole number.
+/// Kind of the axis of rates. A rate is a whole number, because names contain it.
 const RATE: Kind = Kind {
     noun: "a whole number of requests per second",
     bounds: 1..=1_000_000_000,
@@ -38,16 +38,16 @@ const RATE: Kind = Kind {
     },
 };
 
-/// The levels of a matrix. An axis that the load gives as one number is empty.
+/// Levels of a matrix. An axis for which the load has a single number is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Axes {
     connections: Vec<u64>,
     rates: Vec<u64>,
-    /// Whether something is wrong with them, which was reported.
+    /// True if an error was reported, in which case there are no levels.
     broken: bool,
 }
 
-/// Whether the rates of `node` are levels of a matrix; `100..1000` without a step is a rate that grows.
+/// Returns true if the rates of `node` are levels of a matrix. `100..1000` without a step is a growing rate.
 pub(crate) fn is_axis_of_rates(node: &Node) -> bool {
     match &node.value {
         Value::List(_) => true,
@@ -56,7 +56,7 @@ pub(crate) fn is_axis_of_rates(node: &Node) -> bool {
     }
 }
 
-/// Whether `node` has several levels: a list, or a range such as `100..1000 step 100`.
+/// Returns true if `node` has several levels: a list, or a range such as `100..1000 step 100`.
 pub(crate) fn is_axis(node: &Node) -> bool {
     match &node.value {
         Value::List(_) => true,
@@ -65,7 +65,7 @@ pub(crate) fn is_axis(node: &Node) -> bool {
     }
 }
 
-/// Reads both axes of a load; `None` when neither is one.
+/// Reads both axes of a load. `None` if the load has no axis.
 pub(crate) fn axes(fields: &Fields<'_>, check: &mut Checker) -> Option<Axes> {
     let connections = fields.get("connections").filter(|node| is_axis(node));
     let rates = fields.get("rate").filter(|node| is_axis_of_rates(node));
@@ -80,20 +80,14 @@ pub(crate) fn axes(fields: &Fields<'_>, check: &mut Checker) -> Option<Axes> {
         broken: false,
     };
     if axes.cells() > MAX_LOADS {
-        let message = format!(
-            "{} loads are too many: at most {MAX_LOADS} are allowed",
-            axes.cells()
-        );
-        check
-            .error(first.span.clone(), message)
-            .hint("use larger steps");
+        let message =
+            format!("{} loads are too many: at most {MAX_LOADS} are allowed", axes.cells());
+        check.error(first.span.clone(), message).hint("use larger steps");
     }
-    match check.count() == before {
-        true => Some(axes),
-        false => Some(Axes {
-            broken: true,
-            ..Axes::default()
-        }),
+    if check.count() == before {
+        Some(axes)
+    } else {
+        Some(Axes { broken: true, ..Axes::default() })
     }
 }
 
@@ -118,10 +112,7 @@ fn list(node: &Node, kind: &Kind, check: &mut Checker) -> Option<Vec<u64>> {
                 check.error(item.span.clone(), message);
             }
             Some(level) if levels.contains(&level) => {
-                check.error(
-                    item.span.clone(),
-                    format!("`{}` is listed twice", short(text)),
-                );
+                check.error(item.span.clone(), format!("`{}` is listed twice", short(text)));
             }
             Some(level) => levels.push(level),
         }
@@ -129,7 +120,7 @@ fn list(node: &Node, kind: &Kind, check: &mut Checker) -> Option<Vec<u64>> {
     Some(levels)
 }
 
-/// `FROM..TO step STEP`, both ends among the levels.
+/// Reads `FROM..TO step STEP`. Both ends are levels.
 fn range(node: &Node, text: &str, kind: &Kind, check: &mut Checker) -> Option<Vec<u64>> {
     let level = |text: &str| {
         let level = (kind.parse)(text.trim());
@@ -140,27 +131,19 @@ fn range(node: &Node, text: &str, kind: &Kind, check: &mut Checker) -> Option<Ve
         Some((level(from)?, level(to)?, level(step)?))
     });
     let Some((from, to, step)) = parts.filter(|(from, to, _)| from < to) else {
-        check
-            .error(
-                node.span.clone(),
-                format!("`{}` is not a range of levels", short(text)),
-            )
-            .hint(format!(
+        check.error(node.span.clone(), format!("`{}` is not a range of levels", short(text))).hint(
+            format!(
                 "write `100..1000 step 100`, or a list such as `[100, 300, 1000]`; each is {}",
                 kind.noun
-            ));
+            ),
+        );
         return None;
     };
     if (to - from) % step != 0 {
         let last = to - (to - from) % step;
         check
-            .error(
-                node.span.clone(),
-                format!("the steps of `{}` do not reach {to}", short(text)),
-            )
-            .hint(format!(
-                "the last level is {last}: end the range there, or use another step"
-            ));
+            .error(node.span.clone(), format!("the steps of `{}` do not reach {to}", short(text)))
+            .hint(format!("the last level is {last}: end the range there, or use another step"));
         return None;
     }
     let count = (to - from) / step + 1;
@@ -179,9 +162,9 @@ fn range(node: &Node, text: &str, kind: &Kind, check: &mut Checker) -> Option<Ve
 /// A cell of a matrix.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    /// The load.
+    /// Load of the cell.
     pub(crate) spec: LoadSpec,
-    /// What it would be called without a scale.
+    /// Name of the cell without a scale.
     pub(crate) written: String,
 }
 
@@ -190,46 +173,33 @@ impl Axes {
         self.connections.len().max(1) * self.rates.len().max(1)
     }
 
-    /// All combinations, by connections and then by rate. `template` is what they have in common: it
-    /// has the matrix's name, and the numbers (not scaled) of what is no axis.
+    /// Returns all combinations, by connections and then by rate. `template` is their common part: it has the matrix's
+    /// name, and the (unscaled) numbers that are not an axis.
     pub(crate) fn loads(&self, template: &LoadSpec, scale: Scale) -> Vec<Cell> {
         // Without a name it equals no other load by name.
         if self.broken {
-            return vec![Cell {
-                spec: template.clone(),
-                written: String::new(),
-            }];
+            return vec![Cell { spec: template.clone(), written: String::new() }];
         }
         let own = [u64::from(template.connections)];
-        let connections = match self.connections.is_empty() {
-            true => &own[..],
-            false => &self.connections,
+        let connections = if self.connections.is_empty() { &own[..] } else { &self.connections };
+        let rates: Vec<Option<f64>> = if self.rates.is_empty() {
+            vec![template.main.rate()]
+        } else {
+            self.rates.iter().map(|rate| Some(*rate as f64)).collect()
         };
-        let rates: Vec<Option<f64>> = match self.rates.is_empty() {
-            false => self.rates.iter().map(|rate| Some(*rate as f64)).collect(),
-            true => vec![template.main.rate()],
-        };
-        let all = connections.iter().flat_map(|connections| {
-            let each = rates.iter();
-            each.map(move |rate| (*connections as u32, *rate))
-        });
-        all.map(|(connections, rate)| cell(template, connections, rate, scale))
+        connections
+            .iter()
+            .flat_map(|connections| rates.iter().map(move |rate| (*connections as u32, *rate)))
+            .map(|(connections, rate)| cell(template, connections, rate, scale))
             .collect()
     }
 }
 
 fn cell(template: &LoadSpec, connections: u32, rate: Option<f64>, scale: Scale) -> Cell {
-    let scaled = (
-        scale.connections(connections),
-        rate.map(|rate| scale.rate(rate)),
-    );
+    let scaled = (scale.connections(connections), rate.map(|rate| scale.rate(rate)));
     let mut spec = LoadSpec {
         name: name(&template.name, scaled.0, scaled.1),
-        cell: Some(MatrixCell {
-            matrix: template.name.clone(),
-            connections,
-            rate,
-        }),
+        cell: Some(MatrixCell { matrix: template.name.clone(), connections, rate }),
         ..template.clone()
     };
     spec.main.connections = scaled.0;
@@ -239,13 +209,10 @@ fn cell(template: &LoadSpec, connections: u32, rate: Option<f64>, scale: Scale) 
     if let Spacing::Burst { size } = &mut spec.main.spacing {
         *size = scale.connections(*size);
     }
-    Cell {
-        spec,
-        written: name(&template.name, connections, rate),
-    }
+    Cell { spec, written: name(&template.name, connections, rate) }
 }
 
-/// `c100-r300`, `c100` without a rate, with the matrix's name before it where it has one.
+/// Formats the name of a cell: `c100-r300`, or `c100` without a rate, after the matrix's name if it has one.
 fn name(matrix: &str, connections: u32, rate: Option<f64>) -> String {
     let dash = if matrix.is_empty() { "" } else { "-" };
     let rate = rate.map_or(String::new(), |rate| format!("-r{}", rate.round()));

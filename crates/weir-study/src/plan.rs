@@ -17,7 +17,7 @@ use crate::machine::CheckContext;
 use crate::proxy::Draft;
 use crate::tree::{Node, Value};
 
-/// Metrics by their names in studies.
+/// Metrics, by their names in studies.
 pub(crate) const METRICS: [(&str, Metric); 5] = [
     ("rate", Metric::Rate),
     ("received-bytes", Metric::ReceivedBytes),
@@ -25,7 +25,7 @@ pub(crate) const METRICS: [(&str, Metric); 5] = [
     ("response-p50", Metric::ResponseP50),
     ("response-p99", Metric::ResponseP99),
 ];
-/// A week.
+/// Maximum budget: a week.
 const MOST_BUDGET: Duration = Duration::from_secs(7 * 24 * 3600);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
@@ -41,9 +41,7 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     }
     if let Some(node) = fields.get("status") {
         // 1xx is no final response (RFC 9110 §15.2), so it cannot be all that an origin answers.
-        origin.status = check
-            .whole(node, 200..=599)
-            .map_or(200, |status| status as u16);
+        origin.status = check.whole(node, 200..=599).map_or(200, |status| status as u16);
     }
     let size = fields.get("size");
     // 204 and 304 never have content (RFC 9110 §15.3.5, §15.4.5).
@@ -58,9 +56,7 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
         && let Some(node) = size
     {
         let message = format!("a response with status {} has no body", origin.status);
-        check
-            .error(node.span.clone(), message)
-            .hint("write `size: 0`");
+        check.error(node.span.clone(), message).hint("write `size: 0`");
     }
     if let Some(node) = fields.get("delay") {
         origin.delay = delay(node, check).unwrap_or(DelaySpec::None);
@@ -78,40 +74,31 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     {
         if !content_type.contains('/') || content_type.chars().any(char::is_control) {
             let message = format!("`{}` is not a media type", short(&content_type));
-            check
-                .error(node.span.clone(), message)
-                .hint("for example text/plain");
+            check.error(node.span.clone(), message).hint("for example text/plain");
         }
         origin.content_type = content_type;
     }
     origin
 }
 
-/// Keys about the origin server that weir starts.
+/// Keys that apply only to the origin server that weir starts.
 const OF_WEIRS_ORIGIN: [&str; 5] = ["size", "status", "delay", "concurrency", "content-type"];
 
-/// Reads the address of a server of the user's.
+/// Reads the address of a user's server.
 fn users_origin(node: &Node, fields: &Fields<'_>, check: &mut Checker) -> Option<SocketAddr> {
-    if let Some((name, other)) = OF_WEIRS_ORIGIN
-        .iter()
-        .find_map(|name| Some((name, fields.get(name)?)))
+    if let Some((name, other)) =
+        OF_WEIRS_ORIGIN.iter().find_map(|name| Some((name, fields.get(name)?)))
     {
         let message = format!("weir does not start the server at `address`, so it has no `{name}`");
-        check
-            .error(other.span.clone(), message)
-            .hint("leave out one of them");
+        check.error(other.span.clone(), message).hint("leave out one of them");
     }
     let text = check.text(node)?;
     let address = text.parse::<SocketAddr>().ok();
     let address = address.filter(|address| address.ip().is_loopback() && address.port() > 0);
     if address.is_none() {
-        let message = format!(
-            "`{}` is not an address and a port of the proxies' own host",
-            short(&text)
-        );
-        check
-            .error(node.span.clone(), message)
-            .hint("for example 127.0.0.1:3000");
+        let message =
+            format!("`{}` is not an address and a port of the proxies' own host", short(&text));
+        check.error(node.span.clone(), message).hint("for example 127.0.0.1:3000");
     }
     address
 }
@@ -148,20 +135,14 @@ fn uniform(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
     let items = check.list(node, "a list of two durations")?;
     let bounds = || Duration::ZERO..=LONGEST_DELAY;
     if let [low, high] = items {
-        let (low, high) = (
-            check.duration(low, bounds()),
-            check.duration(high, bounds()),
-        );
+        let (low, high) = (check.duration(low, bounds()), check.duration(high, bounds()));
         let (low, high) = (low?, high?);
         if low < high {
             return Some(DelaySpec::Uniform(low, high));
         }
     }
     check
-        .error(
-            node.span.clone(),
-            "expected two durations, the shorter first",
-        )
+        .error(node.span.clone(), "expected two durations, the shorter first")
         .hint("such as `uniform: [1ms, 5ms]`");
     None
 }
@@ -196,25 +177,23 @@ pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
     blocks
 }
 
-/// Instances so many that each arm has each of a controller's equally often.
+/// Rounds the number of instances up, so that each arm runs equally often on each instance of a controller.
 pub(crate) fn spread(blocks: BlockSpec, proxy: Option<&Draft>) -> BlockSpec {
     let controller = proxy.and_then(|draft| draft.spec.controller.as_ref());
     let places = controller.map_or(1, |controller| 1 + controller.beside.len() as u32);
-    BlockSpec {
-        instances: blocks.instances.next_multiple_of(places),
-        ..blocks
-    }
+    BlockSpec { instances: blocks.instances.next_multiple_of(places), ..blocks }
 }
 
-/// When loads have blocks enough, and what a run takes at most. Looks decide what is compared; a limit is held against
-/// the whole run.
+/// Reads `until` and `budget`: when loads have enough blocks, and the maximum time of a run. A limit is compared with
+/// the whole run, so it cannot be decided early.
 pub(crate) fn ends(
     fields: &Fields<'_>,
     objective: &Objective,
     check: &mut Checker,
 ) -> (Until, Option<Duration>) {
-    let budget = fields.get("budget");
-    let budget = budget.and_then(|node| check.duration(node, Duration::from_secs(1)..=MOST_BUDGET));
+    let budget = fields
+        .get("budget")
+        .and_then(|node| check.duration(node, Duration::from_secs(1)..=MOST_BUDGET));
     let choices = [("planned", Until::Planned), ("decided", Until::Decided)];
     let Some(node) = fields.get("until") else {
         return (Until::Planned, budget);
@@ -222,9 +201,7 @@ pub(crate) fn ends(
     let until = check.choice(node, &choices).unwrap_or_default();
     if until == Until::Decided && objective.within.is_some() {
         let message = "an objective with `within` is not decided early";
-        check
-            .error(node.span.clone(), message)
-            .hint("leave out `until`, or `within`");
+        check.error(node.span.clone(), message).hint("leave out `until`, or `within`");
     }
     (until, budget)
 }
@@ -241,16 +218,8 @@ pub(crate) fn objective(
     check: &mut Checker,
 ) -> (Objective, Vec<Limit>, SearchSpec) {
     let mut objective = Objective::default();
-    let known = [
-        "metric",
-        "band",
-        "confidence",
-        "within",
-        "capacity",
-        "precision",
-        "hold",
-        "burst",
-    ];
+    let known =
+        ["metric", "band", "confidence", "within", "capacity", "precision", "hold", "burst"];
     let fields = node.and_then(|node| Fields::known(node, "an objective", &known, check));
     if let Some(fields) = &fields {
         if let Some(node) = fields.get("metric") {
@@ -266,9 +235,7 @@ pub(crate) fn objective(
         }
     }
     // Nobody asked for the rate by name: a study with open loads only is judged by what they show.
-    if fields
-        .as_ref()
-        .is_none_or(|fields| fields.get("metric").is_none())
+    if fields.as_ref().is_none_or(|fields| fields.get("metric").is_none())
         && !loads.is_empty()
         && !loads.iter().any(is_closed)
     {
@@ -277,13 +244,15 @@ pub(crate) fn objective(
     if let Some(node) = fields.as_ref().and_then(|fields| fields.get("within")) {
         objective.within = within(node, objective.metric, check);
     }
-    let limits = fields.as_ref().and_then(|fields| fields.get("capacity"));
-    let limits = limits.map(|node| capacity(node, loads, check));
+    let limits = fields
+        .as_ref()
+        .and_then(|fields| fields.get("capacity"))
+        .map(|node| capacity(node, loads, check));
     let search = fields.map_or_else(SearchSpec::default, |fields| search(&fields, check));
     (objective, limits.unwrap_or_default(), search)
 }
 
-/// How the highest rate is looked for.
+/// Reads the parameters of the search for the highest rate.
 fn search(fields: &Fields<'_>, check: &mut Checker) -> SearchSpec {
     let mut search = SearchSpec::default();
     let mut given = |key| {
@@ -307,17 +276,12 @@ fn search(fields: &Fields<'_>, check: &mut Checker) -> SearchSpec {
     search
 }
 
-/// What is to hold at the highest rate that is looked for.
+/// Reads the limits that must hold at the highest rate.
 fn capacity(node: &Node, loads: &[load::Draft], check: &mut Checker) -> Vec<Limit> {
     if loads.len() != 1 || !loads.iter().all(is_closed) {
         let hint =
             "give one load with `closed: true` and its connections: the search chooses the rates";
-        check
-            .error(
-                node.span.clone(),
-                "a capacity is searched for under one load",
-            )
-            .hint(hint);
+        check.error(node.span.clone(), "a capacity is searched for under one load").hint(hint);
     }
     match check.text(node).map(|text| Limit::parse_all(&text)) {
         Some(Ok(limits)) => limits,
@@ -329,7 +293,7 @@ fn capacity(node: &Node, loads: &[load::Draft], check: &mut Checker) -> Vec<Limi
     }
 }
 
-/// The limit that a response time must stay within.
+/// Reads the limit of a response time.
 fn within(node: &Node, metric: Metric, check: &mut Checker) -> Option<Duration> {
     if metric.response_quantile().is_none() {
         check
@@ -343,7 +307,7 @@ fn is_closed(load: &load::Draft) -> bool {
     !load.spec.is_open()
 }
 
-/// The metric must be measured by some load.
+/// Checks that some load measures the metric.
 fn check_metric(node: &Node, metric: Metric, loads: &[load::Draft], check: &mut Checker) {
     let (measured, kind, hint) = match metric {
         Metric::CpuPerRequest => return,
@@ -359,20 +323,14 @@ fn check_metric(node: &Node, metric: Metric, loads: &[load::Draft], check: &mut 
         ),
     };
     if !measured && !loads.is_empty() {
-        check
-            .error(
-                node.span.clone(),
-                format!("no {kind} load measures this metric"),
-            )
-            .hint(hint);
+        check.error(node.span.clone(), format!("no {kind} load measures this metric")).hint(hint);
     }
 }
 
-/// Smallest MTU that IPv4 hosts must be able to take whole (RFC 791 §3.1), and the largest of a
-/// virtual link.
+/// Range of MTUs: the smallest that IPv4 hosts must accept whole (RFC 791 §3.1), and the largest of a virtual link.
 const MTUS: RangeInclusive<u64> = 576..=65_535;
 
-/// `on_host`: something outside of namespaces is asked.
+/// Reads the network. `on_host` is true if the origin is outside of network namespaces.
 pub(crate) fn network(node: Option<&Node>, on_host: bool, check: &mut Checker) -> NetworkSpec {
     let mut network = NetworkSpec::default();
     if on_host {
@@ -391,18 +349,13 @@ pub(crate) fn network(node: Option<&Node>, on_host: bool, check: &mut Checker) -
         network.kind = check.choice(node, &kinds).unwrap_or_default();
         if on_host && network.kind != NetworkKind::Loopback {
             let message = "an arm's network namespace has no route to the `address` of the origin";
-            check
-                .error(node.span.clone(), message)
-                .hint("write `kind: loopback`");
+            check.error(node.span.clone(), message).hint("write `kind: loopback`");
         }
     }
     if let Some(node) = fields.get("mtu") {
         if network.kind == NetworkKind::Loopback {
             check
-                .error(
-                    node.span.clone(),
-                    "weir does not set the MTU of the loopback interface",
-                )
+                .error(node.span.clone(), "weir does not set the MTU of the loopback interface")
                 .hint("leave it out, or write `kind: namespaces`");
         }
         let mtu = check.whole(node, MTUS);
@@ -419,21 +372,14 @@ pub(crate) fn cpus(
 ) -> Option<CpuRoles> {
     let fields = Fields::known(node?, "`cpus`", &["proxy", "generator", "origin"], check)?;
     let mut set = |key: &str, needed: bool| -> Option<CpuSet> {
-        let node = match needed {
-            true => fields.required(key, check)?,
-            false => fields.get(key)?,
-        };
+        let node = if needed { fields.required(key, check)? } else { fields.get(key)? };
         cpu_set(node, context, check)
     };
     let proxy = set("proxy", true);
     let generator = set("generator", true);
     let origin = set("origin", !serves_files);
     let (proxy, generator) = (proxy?, generator?);
-    Some(CpuRoles {
-        origin: origin.unwrap_or_else(|| generator.clone()),
-        proxy,
-        generator,
-    })
+    Some(CpuRoles { origin: origin.unwrap_or_else(|| generator.clone()), proxy, generator })
 }
 
 fn cpu_set(node: &Node, context: &CheckContext, check: &mut Checker) -> Option<CpuSet> {
@@ -445,25 +391,17 @@ fn cpu_set(node: &Node, context: &CheckContext, check: &mut Checker) -> Option<C
             return None;
         }
     };
-    let available = match context.one_machine {
-        true => context.cpus_available.as_ref()?,
-        false => return Some(set),
+    let available = if context.one_machine {
+        context.cpus_available.as_ref()?
+    } else {
+        return Some(set);
     };
-    let missing: Vec<u32> = set
-        .cpus()
-        .iter()
-        .copied()
-        .filter(|cpu| !available.cpus().contains(cpu))
-        .collect();
+    let missing: Vec<u32> =
+        set.cpus().iter().copied().filter(|cpu| !available.cpus().contains(cpu)).collect();
     if let Some(missing) = CpuSet::new(missing) {
         check
-            .error(
-                node.span.clone(),
-                format!("weir may not use CPU {missing} on this machine"),
-            )
-            .hint(format!(
-                "weir may use {available}; leave `cpus` out and weir assigns them"
-            ));
+            .error(node.span.clone(), format!("weir may not use CPU {missing} on this machine"))
+            .hint(format!("weir may use {available}; leave `cpus` out and weir assigns them"));
     }
     Some(set)
 }

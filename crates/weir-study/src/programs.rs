@@ -1,5 +1,5 @@
-//! Which programs a study's proxies are, before anything is checked: what counts as a program's
-//! default depends on its version, and so do the arms.
+//! Programs of a study's proxies, read before any checks: the defaults of a program depend on its version, and so do
+//! the arms.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ use weir_model::study::ProxyKind;
 use crate::check::Checker;
 use crate::tree::{self, Node, Value};
 
-/// The programs that are the proxies of a study, by kind and `executable`, each once. What is wrong
-/// with the text is for [`crate::parse`] to say; as much as can be read counts.
+/// Returns the programs that are the proxies of a study, by kind and `executable`, each once. Unreadable parts of the
+/// text are ignored; [`crate::parse`] reports them.
 pub fn programs(text: &str) -> Vec<(ProxyKind, Option<PathBuf>)> {
     let root = tree::read(text, &tree::STUDY, &mut Checker::default());
     let Some(root) = root else {
@@ -19,8 +19,7 @@ pub fn programs(text: &str) -> Vec<(ProxyKind, Option<PathBuf>)> {
         Some(Value::List(arms)) => &arms[..],
         _ => &[],
     };
-    let proxies = std::iter::once(&root).chain(arms);
-    let proxies = proxies.filter_map(|owner| get(owner, "proxy"));
+    let proxies = std::iter::once(&root).chain(arms).filter_map(|owner| get(owner, "proxy"));
     let mut programs = Vec::new();
     for program in proxies.filter_map(program) {
         if !programs.contains(&program) {
@@ -32,9 +31,7 @@ pub fn programs(text: &str) -> Vec<(ProxyKind, Option<PathBuf>)> {
 
 fn program(proxy: &Node) -> Option<(ProxyKind, Option<PathBuf>)> {
     let kind = text(proxy).or_else(|| text(get(proxy, "kind")?))?;
-    let kind = ProxyKind::ALL
-        .into_iter()
-        .find(|known| known.name() == kind)?;
+    let kind = ProxyKind::ALL.into_iter().find(|known| known.name() == kind)?;
     let executable = get(proxy, "executable").and_then(text);
     Some((kind, executable.map(PathBuf::from)))
 }
@@ -61,8 +58,7 @@ mod tests {
     #[test]
     fn every_program_is_told_once_and_from_as_much_as_can_be_read() {
         let of = |text: &str| {
-            let programs = programs(text).into_iter();
-            let words = programs.map(|(kind, executable)| match executable {
+            let words = programs(text).into_iter().map(|(kind, executable)| match executable {
                 Some(path) => format!("{} {}", kind.name(), path.display()),
                 None => kind.name().to_owned(),
             });

@@ -1,4 +1,4 @@
-//! The section `proxy`, and settings wherever they stand.
+//! The section `proxy`, and settings in all sections.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -18,23 +18,23 @@ use crate::tree::{Entry, Node, Value};
 const KEYS: [&str; 9] = [
     "kind", "role", "stock", "settings", "executable", "configuration", "port", "address", "controller",
 ];
-/// What the proxy of a single arm is written with; what it does is what all do.
+/// Keys of the proxy of a single arm. Its role is that of all proxies.
 #[rustfmt::skip]
 const ARM_KEYS: [&str; 7] = [
     "kind", "stock", "settings", "executable", "configuration", "port", "address",
 ];
 const ROLE_WANTED: &str = "`reverse-proxy`, or `static-files: {size: 1KiB}`";
 
-/// The proxy, and where its settings stand.
+/// A proxy, and the positions of its settings.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) spec: ProxySpec,
     pub(crate) places: Places,
-    /// Where to point when the whole is meant.
+    /// Position to report errors of the whole proxy at.
     pub(crate) span: Range<usize>,
 }
 
-/// Where settings stand: parameter id to bytes of the text.
+/// Positions of settings: parameter id to bytes of the text.
 pub(crate) type Places = BTreeMap<String, Range<usize>>;
 
 impl Draft {
@@ -51,18 +51,12 @@ pub(crate) fn read(
     check: &mut Checker,
 ) -> Option<Draft> {
     let fields = Fields::known(node, "a proxy", &KEYS, check)?;
-    let role = fields
-        .get("role")
-        .map_or(Some(ProxyRole::ReverseProxy), |node| role(node, check));
-    let reader = Reader {
-        catalog,
-        context,
-        role: role.unwrap_or(ProxyRole::ReverseProxy),
-    };
+    let role = fields.get("role").map_or(Some(ProxyRole::ReverseProxy), |node| role(node, check));
+    let reader = Reader { catalog, context, role: role.unwrap_or(ProxyRole::ReverseProxy) };
     Some(reader.read(&fields, check))
 }
 
-/// Reads the proxy of one arm: a kind, or a mapping as for all, without a role.
+/// Reads the proxy of one arm: a kind, or a mapping with the keys of the study's proxy except the role.
 pub(crate) fn read_for_arm(
     node: &Node,
     role: &ProxyRole,
@@ -70,11 +64,7 @@ pub(crate) fn read_for_arm(
     context: &CheckContext,
     check: &mut Checker,
 ) -> Option<Draft> {
-    let reader = Reader {
-        catalog,
-        context,
-        role: role.clone(),
-    };
+    let reader = Reader { catalog, context, role: role.clone() };
     if let Value::Scalar(_) = &node.value {
         let kind = read_kind(node, check)?;
         reader.check_role(kind, node, check);
@@ -98,7 +88,7 @@ fn read_kind(node: &Node, check: &mut Checker) -> Option<ProxyKind> {
     check.choice(node, &kinds)
 }
 
-/// What a proxy is read with.
+/// Reader of proxies.
 struct Reader<'a> {
     catalog: &'a Catalog,
     context: &'a CheckContext,
@@ -108,14 +98,10 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn levels(&self, kind: ProxyKind) -> Levels<'_> {
         let (catalog, context) = (self.catalog, self.context);
-        Levels {
-            kind,
-            catalog,
-            context,
-        }
+        Levels { kind, catalog, context }
     }
 
-    /// A proxy of which nothing is said but its kind.
+    /// Returns a proxy of this kind with stock settings only.
     fn spec(&self, kind: ProxyKind) -> ProxySpec {
         ProxySpec {
             kind,
@@ -151,9 +137,7 @@ impl Reader<'_> {
             let stock = check.choice(node, &[("debian", true), ("none", false)]);
             if configuration.is_some() && stock == Some(true) {
                 let message = "`stock` has no effect with a `configuration` of your own";
-                check
-                    .error(node.span.clone(), message)
-                    .hint("leave `stock` out");
+                check.error(node.span.clone(), message).hint("leave `stock` out");
             }
             stock
         });
@@ -178,14 +162,10 @@ impl Reader<'_> {
             self.check_nodes(&entry.value, spec, check);
         }
         spec.external = external(kind, fields, check);
-        Draft {
-            spec,
-            places,
-            span: fields.span(),
-        }
+        Draft { spec, places, span: fields.span() }
     }
 
-    /// Refuses settings of nodes where nobody has allowed them.
+    /// Refuses kernel settings of nodes unless they are allowed.
     fn check_nodes(&self, node: &Node, spec: &ControllerSpec, check: &mut Checker) {
         if spec.sysctls == SysctlMeans::Node && !self.context.node_sysctls {
             let message =
@@ -195,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The user's own configuration, where there is one.
+    /// Reads the user's own configuration, if there is one.
     fn configuration(&self, fields: &Fields<'_>, check: &mut Checker) -> Option<OwnConfiguration> {
         let port = fields.get("port").and_then(|node| {
             let port = check.whole(node, 1..=u64::from(u16::MAX))?;
@@ -214,16 +194,13 @@ impl Reader<'_> {
     }
 }
 
-/// Where a proxy is that weir is not to start.
+/// Reads the address of a proxy that weir does not start.
 fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option<ExternalSpec> {
     let has_controller = fields.entry("controller").is_some();
     if kind.is_started() && !has_controller {
         if let Some(entry) = fields.entry("address") {
             check
-                .error(
-                    entry.span.clone(),
-                    "`address` is for a proxy that weir does not start",
-                )
+                .error(entry.span.clone(), "`address` is for a proxy that weir does not start")
                 .hint("write `kind: external`, name its `controller`, or leave it out");
         }
         return None;
@@ -238,7 +215,7 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
     address(fields.required("address", check)?, check)
 }
 
-/// Where something is that weir does not start.
+/// Reads the address of a server that weir does not start.
 pub(crate) fn address(node: &Node, check: &mut Checker) -> Option<ExternalSpec> {
     let spec = any_address(node, check)?;
     if let Some(why) = no_server_at(&spec.address) {
@@ -258,10 +235,7 @@ fn any_address(node: &Node, check: &mut Checker) -> Option<ExternalSpec> {
     let message = match port {
         Some(Ok(_)) => match (check.engine.resolve)(&text) {
             Ok(address) => {
-                return Some(ExternalSpec {
-                    named: Some(text),
-                    ..ExternalSpec::at(address)
-                });
+                return Some(ExternalSpec { named: Some(text), ..ExternalSpec::at(address) });
             }
             Err(error) => format!("`{}` does not resolve: {error}", short(&text)),
         },
@@ -273,7 +247,7 @@ fn any_address(node: &Node, check: &mut Checker) -> Option<ExternalSpec> {
     None
 }
 
-/// Reports what is said of a proxy that weir does not start and could only do to one that it does.
+/// Reports a key that applies only to proxies that weir starts, if this proxy is external.
 pub(crate) fn refuse_external(kind: ProxyKind, key: &str, span: Range<usize>, check: &mut Checker) {
     if !kind.is_started() {
         refuse_started(key, span, check);
@@ -292,10 +266,7 @@ fn role(node: &Node, check: &mut Checker) -> Option<ProxyRole> {
     match &node.value {
         Value::Scalar(text) if text == "static-files" => {
             check
-                .error(
-                    node.span.clone(),
-                    "`static-files` needs the size of the file",
-                )
+                .error(node.span.clone(), "`static-files` needs the size of the file")
                 .hint("write `static-files: {size: 1KiB}`");
             None
         }
@@ -317,7 +288,7 @@ fn role(node: &Node, check: &mut Checker) -> Option<ProxyRole> {
     }
 }
 
-/// What levels of a program's parameters are read with.
+/// Reader of levels of a proxy's parameters.
 pub(crate) struct Levels<'a> {
     pub(crate) kind: ProxyKind,
     pub(crate) catalog: &'a Catalog,
@@ -325,17 +296,14 @@ pub(crate) struct Levels<'a> {
 }
 
 impl Levels<'_> {
-    /// Reads a mapping of parameters to levels. What is wrong is reported and left out.
+    /// Reads a mapping of parameters to levels. Invalid ones are reported and left out.
     pub(crate) fn settings(&self, node: &Node, check: &mut Checker) -> (Settings, Places) {
         let mut settings = Settings::new();
         let mut places = Places::new();
         if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
             return (settings, places);
         }
-        for entry in check
-            .entries(node, "a setting such as `gzip: off`")
-            .unwrap_or_default()
-        {
+        for entry in check.entries(node, "a setting such as `gzip: off`").unwrap_or_default() {
             if let Some(level) = self.read(entry, &entry.value, check) {
                 settings.insert(entry.key.clone(), level);
                 places.insert(entry.key.clone(), entry.span.start..entry.value.span.end);
@@ -381,7 +349,8 @@ impl Levels<'_> {
         }
     }
 
-    /// The level behind a word that stands for a size of the machine, as far as the parameter goes.
+    /// Returns the level for a word that names a size of the machine, within the bounds of the parameter. `None` for
+    /// other words.
     fn of_machine(&self, written: &str, bounds: RangeInclusive<u64>) -> Option<String> {
         let number = self.context.number(written.trim())?;
         Some(number.clamp(*bounds.start(), *bounds.end()).to_string())

@@ -1,4 +1,4 @@
-//! The section `published`: what others saw, for the same arms.
+//! The section `published`: results that others published for the same arms.
 
 mod gains;
 mod times;
@@ -25,16 +25,11 @@ pub(crate) fn read(
     check: &mut Checker,
 ) -> Option<Published> {
     let fields = Fields::known(node?, "`published`", &KEYS, check)?;
-    let source = fields
-        .required("source", check)
-        .and_then(|node| check.text(node));
+    let source = fields.required("source", check).and_then(|node| check.text(node));
     let (times, gains) = (fields.get("response-times"), fields.get("gains"));
     // Each gain has a metric of weir's; what figures are only the file can say.
     let only_gains = gains.is_some() && times.is_none() && fields.get("figures").is_none();
-    let metric = match only_gains {
-        true => fields.get("metric"),
-        false => fields.required("metric", check),
-    };
+    let metric = if only_gains { fields.get("metric") } else { fields.required("metric", check) };
     let metric = match metric {
         Some(node) => check.text(node),
         None => only_gains.then(String::new),
@@ -65,8 +60,11 @@ pub(crate) fn read(
         if matches!(entry.value.value, Value::Mapping(_)) {
             let load = names.load(&entry.key, &entry.span, check);
             let wanted = "an arm and its figure";
-            let own = check.entries(&entry.value, wanted).unwrap_or_default();
-            let own = own.iter().filter_map(|entry| names.figure(entry, check));
+            let own = check
+                .entries(&entry.value, wanted)
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|entry| names.figure(entry, check));
             published.by_load.insert(load, own.collect());
         } else {
             published.figures.extend(names.figure(entry, check));
@@ -84,7 +82,7 @@ pub(crate) fn read(
     Some(published)
 }
 
-/// What has changed since, by arm.
+/// Reads what has changed since the publication, by arm.
 fn dated(node: &Node, names: &Names<'_>, check: &mut Checker) -> BTreeMap<String, String> {
     let entries = check.entries(node, "an arm and what has changed since");
     let each = entries.unwrap_or_default().iter().filter_map(|entry| {
@@ -94,22 +92,22 @@ fn dated(node: &Node, names: &Names<'_>, check: &mut Checker) -> BTreeMap<String
     each.collect()
 }
 
-/// Names but for those that were refused, which are empty.
+/// Returns the names without those that were refused, which are empty.
 fn named<'n>(names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// What figures can be for.
+/// Names of arms and loads that published figures can be for.
 pub(crate) struct Names<'a> {
     arms: &'a Arms,
     of_arms: Vec<&'a str>,
-    /// As the file calls them.
+    /// Names of loads in the file.
     of_loads: Vec<&'a str>,
     loads: &'a Loads,
 }
 
 impl Names<'_> {
-    /// An arm and its figure.
+    /// Reads an arm and its figure.
     fn figure(&self, entry: &Entry, check: &mut Checker) -> Option<(String, f64)> {
         self.check_arm(&entry.key, &entry.span, check);
         Some((entry.key.clone(), figure(&entry.value, check)?))
@@ -126,7 +124,7 @@ impl Names<'_> {
         }
     }
 
-    /// What the load that the file calls `name` is called here.
+    /// Returns the name in this study of the load that the file calls `name`. They differ if the study is scaled.
     pub(crate) fn load(&self, name: &str, at: &Range<usize>, check: &mut Checker) -> String {
         let names = &self.of_loads;
         let written = self.loads.drafts.iter().find(|draft| draft.written == name);
@@ -134,11 +132,9 @@ impl Names<'_> {
         if written.is_none() && !names.is_empty() && !is_merged {
             let listed = match names.len() {
                 ..=MOST_LISTED => names.join(", "),
-                more => format!(
-                    "{} and {} more",
-                    names[..MOST_LISTED].join(", "),
-                    more - MOST_LISTED
-                ),
+                more => {
+                    format!("{} and {} more", names[..MOST_LISTED].join(", "), more - MOST_LISTED)
+                }
             };
             check
                 .error(at.clone(), format!("no load is named `{}`", short(name)))
@@ -149,15 +145,12 @@ impl Names<'_> {
     }
 }
 
-/// More loads than this are not listed in a hint.
+/// Maximum number of loads that a hint lists.
 const MOST_LISTED: usize = 12;
 
 fn figure(node: &Node, check: &mut Checker) -> Option<f64> {
     let text = check.text(node)?;
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number: &f64| number.is_finite() && *number > 0.0);
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
     if number.is_none() {
         let message = format!("`{}` is not a number above 0", short(&text));
         check.error(node.span.clone(), message);

@@ -1,21 +1,18 @@
-//! The studies that come with weir.
+//! Studies that come with weir.
 
 /// A study that can be run by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadyMade {
-    /// What `weir run` calls it: the name in the file.
+    /// Name for `weir run`, as in the file.
     pub name: &'static str,
-    /// The file.
+    /// Text of the file.
     pub text: &'static str,
 }
 
-/// The study of this name in the folder `studies`.
+/// Expands to the study of this name in the folder `studies`.
 macro_rules! study {
     ($name:literal) => {
-        ReadyMade {
-            name: $name,
-            text: include_str!(concat!("../../../studies/", $name, ".yaml")),
-        }
+        ReadyMade { name: $name, text: include_str!(concat!("../../../studies/", $name, ".yaml")) }
     };
 }
 
@@ -40,7 +37,7 @@ const STUDIES: [ReadyMade; 18] = [
     study!("same-twice"),
 ];
 
-/// The ready-made studies, the one to begin with first.
+/// Returns the ready-made studies. The first is the one to begin with.
 pub fn studies() -> &'static [ReadyMade] {
     &STUDIES
 }

@@ -1,4 +1,4 @@
-//! What is not wrong with a study and still worth saying before it is run.
+//! Remarks on a study that are no errors, but useful before it is run.
 
 use weir_model::record::Remark;
 use weir_model::study::{ArmRole, LoadSpec, Study, SysctlMeans};
@@ -6,12 +6,13 @@ use weir_parameters::{Catalog, Scope, Severity};
 
 use crate::{CheckContext, effects};
 
-/// Keys and settings that can do nothing as they stand, and loads that a proxy will turn part of away: both
-/// are fair questions, so they are remarks and no errors. What the study had to leave out on this
-/// machine comes first. One sentence each.
+/// Returns remarks, one sentence each, first on parts that the study had to leave out on this machine. Others are about
+/// keys and settings without effect, and loads of which a proxy will refuse a part. These can be intended, so they are
+/// not errors.
 pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<Remark> {
-    let scale = study.scale.map(scaled);
-    let about_run = scale
+    let about_run = study
+        .scale
+        .map(scaled)
         .into_iter()
         .chain(study.left_out.iter().cloned())
         .chain(sysctls(study, catalog))
@@ -21,10 +22,7 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
         let proxy = study.proxy_of(arm);
         let unsaid = context.unsaid(proxy);
         for conflict in catalog.conflicts(proxy.kind, &arm.settings, &proxy.role, unsaid) {
-            let of_this_arm = conflict
-                .ids
-                .first()
-                .is_some_and(|id| arm.changes.contains_key(id));
+            let of_this_arm = conflict.ids.first().is_some_and(|id| arm.changes.contains_key(id));
             if conflict.severity == Severity::Warning && of_this_arm {
                 let text = format!("arm `{}`: {}", arm.name, conflict.message);
                 remarks.push(Remark::of_arm(&arm.name, text));
@@ -66,7 +64,8 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
     remarks
 }
 
-/// What is done to a cluster for settings of the kernel, where that is more than its pods may have by themselves.
+/// Returns a remark on the means by which kernel settings are changed in a cluster, if pods alone could not change
+/// them.
 fn sysctls(study: &Study, catalog: &Catalog) -> Option<String> {
     let (proxy, controller) = study.controlled()?;
     let mut ids = study.arms.iter().flat_map(|arm| arm.settings.keys());

@@ -1,4 +1,4 @@
-//! Files of requests: what a load is mixed from, and what is expected of the responses.
+//! Files of requests: the mix of requests of a load, and the expected responses.
 //!
 //! ```yaml
 //! requests:
@@ -11,7 +11,7 @@
 //!     expect: {status: [201, 409], fields: {X-Cache: MISS, ETag: "*"}, size: 1KiB}
 //! ```
 //!
-//! Slots are left as they are: who sends the requests knows them, and finds those that are wrong.
+//! Slots are left as they are: the load engine fills them, and finds invalid ones.
 
 use std::ops::Range;
 use std::path::Path;
@@ -40,18 +40,16 @@ const REQUESTS: Form = Form {
     example: "for example `requests: [{path: /}]`",
 };
 
-/// Methods of RFC 9110 §9.3 and RFC 5789, for whoever mistypes one or writes it in lower case.
-const METHODS: [&str; 8] = [
-    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH",
-];
-/// Largest content of a response that can be expected: what a size can say.
+/// Methods of RFC 9110 §9.3 and RFC 5789, to detect lower case and typing errors.
+const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"];
+/// Maximum size of an expected response content, in bytes.
 const LARGEST: u64 = 1 << 40;
 
-/// Reads a file of requests and checks all of it. `file_name` is what errors call the text. Files that
-/// requests name for their content are sent as they are and therefore come back through [`weir_model::request::escape`].
+/// Reads a file of requests and checks all of it. `file_name` is the name of the text in errors. Content from files is
+/// sent unchanged, so it is escaped with [`weir_model::request::escape`].
 ///
 /// # Errors
-/// Everything that is wrong with the text, in the order in which it stands there.
+/// Returns all errors in the text, in the order of the text.
 pub fn parse_requests(
     text: &str,
     file_name: &str,
@@ -72,7 +70,7 @@ fn read(root: &Node, check: &mut Checker) -> Option<Vec<WeightedRequest>> {
     Some(list(nodes, true, check))
 }
 
-/// Requests that a load is mixed from. Of several, each must say its path.
+/// Reads the requests of a load. With `need_path`, each must have a path.
 pub(crate) fn list(nodes: &[Node], need_path: bool, check: &mut Checker) -> Vec<WeightedRequest> {
     let mut requests = Vec::new();
     let mut places = Vec::new();
@@ -96,7 +94,7 @@ pub(crate) fn list(nodes: &[Node], need_path: bool, check: &mut Checker) -> Vec<
     requests
 }
 
-/// Where the part of a request stands that a fault is about.
+/// Returns the position of the part of a request that a fault is about.
 fn place_of(request: &Node, fault: &RequestFault) -> Option<Range<usize>> {
     let part = request.get(fault.key?)?;
     let header = fault.header.as_deref().and_then(|name| part.get(name));
@@ -109,10 +107,7 @@ fn request(node: &Node, needs_path: bool, check: &mut Checker) -> Option<Weighte
     if let Some(method) = fields.get("method").and_then(|node| method(node, check)) {
         request.method = method;
     }
-    let target = match needs_path {
-        true => fields.required("path", check),
-        false => fields.get("path"),
-    };
+    let target = if needs_path { fields.required("path", check) } else { fields.get("path") };
     if let Some(path) = target.and_then(|node| path(node, check)) {
         request.target = path;
     }
@@ -124,28 +119,19 @@ fn request(node: &Node, needs_path: bool, check: &mut Checker) -> Option<Weighte
     }
     Some(WeightedRequest {
         name: fields.get("name").and_then(|node| check.text(node)),
-        weight: fields
-            .get("weight")
-            .and_then(|node| weight(node, check))
-            .unwrap_or(1.0),
+        weight: fields.get("weight").and_then(|node| weight(node, check)).unwrap_or(1.0),
         request,
         expect: fields.get("expect").and_then(|node| expect(node, check)),
     })
 }
 
-/// Fields of a request, in the user's order.
+/// Reads the header fields of a request, in the user's order.
 fn request_fields(node: &Node, check: &mut Checker) -> Vec<(String, String)> {
     let mut fields = Vec::new();
-    for entry in check
-        .entries(node, "a header such as `Accept: text/html`")
-        .unwrap_or_default()
-    {
+    for entry in check.entries(node, "a header such as `Accept: text/html`").unwrap_or_default() {
         let name = &entry.key;
         if !is_token(name) {
-            let message = format!(
-                "`{}` is not a valid header name (RFC 9110 §5.1)",
-                short(name)
-            );
+            let message = format!("`{}` is not a valid header name (RFC 9110 §5.1)", short(name));
             check.error(entry.span.clone(), message);
         }
         // Whoever frames the request must be the only one who says how long it is.
@@ -177,10 +163,7 @@ fn method(node: &Node, check: &mut Checker) -> Option<String> {
         check.error(node.span.clone(), message);
     } else if upper != method && METHODS.contains(&&*upper) {
         check
-            .error(
-                node.span.clone(),
-                format!("`{method}` is not the method {upper}"),
-            )
+            .error(node.span.clone(), format!("`{method}` is not the method {upper}"))
             .hint("methods are case-sensitive (RFC 9110 §9.1)")
             .nearest(Some(&upper));
     }
@@ -218,10 +201,7 @@ fn content(fields: &Fields<'_>, check: &mut Checker) -> Option<Vec<u8>> {
         (None, None) => None,
         (Some(_), Some(file)) => {
             check
-                .error(
-                    file.span.clone(),
-                    "a request cannot have both `content` and `content-file`",
-                )
+                .error(file.span.clone(), "a request cannot have both `content` and `content-file`")
                 .hint("leave one of the two out");
             None
         }
@@ -253,24 +233,18 @@ fn content(fields: &Fields<'_>, check: &mut Checker) -> Option<Vec<u8>> {
 pub(crate) fn expect(node: &Node, check: &mut Checker) -> Option<ExpectSpec> {
     let fields = Fields::known(node, "what is expected", &EXPECT_KEYS, check)?;
     let status = fields.get("status").map(|node| statuses(node, check));
-    let wanted = fields
-        .get("fields")
-        .map(|node| expected_fields(node, check));
+    let wanted = fields.get("fields").map(|node| expected_fields(node, check));
     Some(ExpectSpec {
         status: status.unwrap_or_default(),
         fields: wanted.unwrap_or_default(),
-        size: fields
-            .get("size")
-            .and_then(|node| check.bytes(node, LARGEST)),
+        size: fields.get("size").and_then(|node| check.bytes(node, LARGEST)),
         sha256: fields.get("sha256").and_then(|node| sha256(node, check)),
     })
 }
 
 fn statuses(node: &Node, check: &mut Checker) -> Vec<StatusSpec> {
     let nodes = match &node.value {
-        Value::List(_) => check
-            .list(node, "a list of status codes")
-            .unwrap_or_default(),
+        Value::List(_) => check.list(node, "a list of status codes").unwrap_or_default(),
         _ => std::slice::from_ref(node),
     };
     let mut statuses = Vec::new();
@@ -296,10 +270,8 @@ fn expected_fields(node: &Node, check: &mut Checker) -> Vec<(String, FieldSpec)>
     let entries = check.entries(node, "a header such as `X-Cache: HIT`");
     for entry in entries.unwrap_or_default() {
         if !is_token(&entry.key) {
-            let message = format!(
-                "`{}` is not a valid header name (RFC 9110 §5.1)",
-                short(&entry.key)
-            );
+            let message =
+                format!("`{}` is not a valid header name (RFC 9110 §5.1)", short(&entry.key));
             check.error(entry.span.clone(), message);
         }
         let value = match &entry.value.value {

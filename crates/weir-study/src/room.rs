@@ -1,5 +1,4 @@
-//! Whether this machine can open the connections of a load: descriptors, ports, and what the proxies
-//! can hold.
+//! Checks that this machine can open the connections of a load: descriptors, ports, and the capacity of the proxies.
 
 use std::ops::Range;
 
@@ -13,18 +12,18 @@ use crate::load::Draft;
 use crate::machine::CheckContext;
 use crate::proxy;
 
-/// A worker closes idle connections when fewer than one in sixteen of its own is free
-/// (ngx_drain_connections in nginx), and workers do not share connections out quite evenly: beside
-/// held connections one in so many of them has to be free.
+/// Number of held connections per spare one that a proxy must have besides. A worker closes idle connections when fewer
+/// than one in sixteen of its own is free (ngx_drain_connections in nginx), and workers do not share connections out
+/// quite evenly.
 const SPARE: u32 = 10;
 
-/// Why a load's connections cannot be opened, and what to do about it.
+/// Reason why a load's connections cannot be opened, and advice.
 struct Shortage {
     message: String,
     hint: &'static str,
 }
 
-/// What loads are looked at with.
+/// Data for the check.
 pub(crate) struct Room<'a> {
     pub(crate) arms: &'a [arms::Draft],
     pub(crate) proxy: Option<&'a proxy::Draft>,
@@ -33,8 +32,8 @@ pub(crate) struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Takes the optional loads that this machine has no room for out of `loads`, and says which
-    /// and why, one sentence each. Any other load without room is an error.
+    /// Removes the optional loads that this machine has no room for from `loads`, and returns a sentence on each group
+    /// of them with the reason. Any other load without room is an error.
     pub(crate) fn check(&self, loads: &mut Vec<Draft>, check: &mut Checker) -> Vec<String> {
         // By what is short, with the loads concerned: the cells of a matrix often lack the same.
         let mut left_out: Vec<(String, Vec<String>)> = Vec::new();
@@ -47,9 +46,7 @@ impl Room<'_> {
             // The last one that is left says what is wrong when nothing can be measured.
             if load.optional && left > 1 {
                 left -= 1;
-                let same = left_out
-                    .iter_mut()
-                    .find(|(why, _)| *why == shortage.message);
+                let same = left_out.iter_mut().find(|(why, _)| *why == shortage.message);
                 let name = load.spec.name.clone();
                 match same {
                     Some((_, names)) => names.push(name),
@@ -59,9 +56,7 @@ impl Room<'_> {
             }
             if !said.contains(&load.places.connections) {
                 said.push(load.places.connections.clone());
-                check
-                    .error(load.places.connections.clone(), shortage.message)
-                    .hint(shortage.hint);
+                check.error(load.places.connections.clone(), shortage.message).hint(shortage.hint);
             }
             true
         });
@@ -69,24 +64,19 @@ impl Room<'_> {
     }
 
     fn shortage(&self, load: &LoadSpec) -> Option<Shortage> {
-        self.of_weir(load)
-            .or_else(|| self.of_ports(load))
-            .or_else(|| self.of_a_proxy(load))
+        self.of_weir(load).or_else(|| self.of_ports(load)).or_else(|| self.of_a_proxy(load))
     }
 
-    /// Every connection takes a descriptor of weir's own. Where there is an origin server, which is in
-    /// the same process, one that asks takes another there.
+    /// Checks weir's own descriptors. Every connection takes one. If there is an origin server, which is in the same
+    /// process, an active connection takes another one there.
     ///
-    /// The load engine takes as many threads as it needs when each has a table of its own; such a
-    /// table begins as a copy of the process's, the origin server's connections included.
+    /// The load engine uses as many threads as it needs if each can have its own table of descriptors. Such a table
+    /// begins as a copy of the process's, including the origin server's connections.
     fn of_weir(&self, load: &LoadSpec) -> Option<Shortage> {
         let (arms, limit) = (self.arms.len() as u64, self.context.most_descriptors);
         let has_origin = self.proxy.is_some_and(|proxy| !proxy.serves_files());
         let wanted = Descriptors::of_load(load, arms, has_origin, self.context.own_tables);
-        let threads = match wanted.own_tables {
-            true => MOST_THREADS.min(wanted.most_threads),
-            false => 1,
-        };
+        let threads = if wanted.own_tables { MOST_THREADS.min(wanted.most_threads) } else { 1 };
         let needed = wanted.for_each_of(threads);
         (needed > limit).then(|| Shortage {
             message: format!(
@@ -106,7 +96,7 @@ impl Room<'_> {
         })
     }
 
-    /// Arms have addresses of their own, so each has all ports to itself.
+    /// Checks local ports. Arms have their own addresses, so each has all ports to itself.
     fn of_ports(&self, load: &LoadSpec) -> Option<Shortage> {
         let ports = self.context.local_ports.saturating_mul(MOST_SOURCES);
         (load.asking() + load.held() > ports).then(|| Shortage {
@@ -118,9 +108,9 @@ impl Room<'_> {
         })
     }
 
-    /// A proxy that has not the descriptors would refuse clients whatever else it is set to. One
-    /// that has not the connections lets clients wait, which a load may be meant to show (it is a
-    /// remark then); but connections that are held never make room for those that ask.
+    /// Checks the descriptors and connections of the proxies. A proxy without enough descriptors would refuse clients,
+    /// whatever its other settings. One without enough connections lets clients wait, which a load may be meant to show
+    /// (it is a remark then), but held connections never make room for active ones.
     fn of_a_proxy(&self, load: &LoadSpec) -> Option<Shortage> {
         let proxy = self.proxy?;
         let clients = load.asking();
@@ -158,7 +148,7 @@ impl Room<'_> {
     }
 }
 
-/// Which loads are left out, and why.
+/// Formats a sentence on the loads that are left out, with the reason.
 fn sentence((why, loads): (String, Vec<String>)) -> String {
     match &loads[..] {
         [first, .., last] => {
@@ -169,7 +159,7 @@ fn sentence((why, loads): (String, Vec<String>)) -> String {
     }
 }
 
-/// `50 connections`, `50 connections and 10000 held ones`.
+/// Formats the connections of a load: `50 connections`, `50 connections and 10000 held ones`.
 fn named(load: &LoadSpec) -> String {
     match load.held() {
         0 => format!("{} connections", load.asking()),

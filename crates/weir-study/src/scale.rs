@@ -1,40 +1,40 @@
-//! A factor for the connections and rates of a study, which fits it to the machine at hand.
+//! A factor for the connections and rates of a study, which fits it to a machine.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What connections and rates are multiplied by: above 0, at most 100.
+/// Factor for connections and rates: above 0, at most 100.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale(f64);
 
-/// A text that is no scale.
+/// A text that is not a valid scale.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a scale such as 25%, 0.25 or 2x, above 0 and at most 100x")]
 pub struct ScaleError(String);
 
-/// Larger ones are typing errors: no study asks for a hundredth of what a machine can do.
+/// Largest factor. Larger ones are typing errors, because no study requests a hundredth of a machine's capacity.
 const LARGEST: f64 = 100.0;
 
 impl Scale {
-    /// Everything as the file says.
+    /// The scale that changes nothing.
     pub const ONE: Scale = Scale(1.0);
 
-    /// The factor.
+    /// Returns the factor.
     pub fn factor(self) -> f64 {
         self.0
     }
 
-    /// The factor, unless it changes nothing.
+    /// Returns the factor, or `None` if it changes nothing.
     pub(crate) fn change(self) -> Option<f64> {
         (self != Scale::ONE).then_some(self.0)
     }
 
-    /// So many connections, scaled: a whole number, never below 1.
+    /// Scales a number of connections to a whole number, never below 1.
     pub(crate) fn connections(self, number: u32) -> u32 {
         self.held(number).max(1)
     }
 
-    /// So many connections that are held, scaled; none stay none.
+    /// Scales a number of held connections. 0 stays 0.
     pub(crate) fn held(self, number: u32) -> u32 {
         match self.change() {
             Some(factor) => (f64::from(number) * factor).round() as u32,
@@ -42,7 +42,7 @@ impl Scale {
         }
     }
 
-    /// A rate in requests per second, scaled: a whole number, never below 1.
+    /// Scales a rate in requests per second to a whole number, never below 1.
     pub(crate) fn rate(self, rate: f64) -> f64 {
         match self.change() {
             Some(factor) => (rate * factor).round().max(1.0),
@@ -54,7 +54,7 @@ impl Scale {
 impl FromStr for Scale {
     type Err = ScaleError;
 
-    /// Reads `25%`, `0.25` or `2x`.
+    /// Parses `25%`, `0.25` or `2x`.
     fn from_str(text: &str) -> Result<Scale, ScaleError> {
         let trimmed = text.trim();
         let (digits, unit) = match (trimmed.strip_suffix('%'), trimmed.strip_suffix('x')) {
@@ -72,7 +72,7 @@ impl FromStr for Scale {
 }
 
 impl fmt::Display for Scale {
-    /// As it may be typed: `25%`.
+    /// Formats the scale as a user may type it: `25%`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Multiplication by 100 leaves digits behind that nobody typed.
         let percent = (self.0 * 1e8).round() / 1e6;
@@ -100,9 +100,9 @@ mod tests {
             assert_eq!(scale.to_string(), written);
             assert_eq!(scale.to_string().parse(), Ok(scale), "{text}");
         }
-        for text in [
-            "", "%", "x", "0", "0%", "-1", "nan", "inf", "101x", "1e9", "2 x 3", "25%x", "half",
-        ] {
+        for text in
+            ["", "%", "x", "0", "0%", "-1", "nan", "inf", "101x", "1e9", "2 x 3", "25%x", "half"]
+        {
             assert!(text.parse::<Scale>().is_err(), "{text}");
         }
     }
@@ -110,15 +110,9 @@ mod tests {
     #[test]
     fn numbers_are_whole_and_nothing_becomes_nothing() {
         let scale: Scale = "25%".parse().unwrap();
-        assert_eq!(
-            [1, 2, 50, 101].map(|n| scale.connections(n)),
-            [1, 1, 13, 25]
-        );
+        assert_eq!([1, 2, 50, 101].map(|n| scale.connections(n)), [1, 1, 13, 25]);
         assert_eq!([0, 1, 10_000].map(|n| scale.held(n)), [0, 0, 2500]);
-        assert_eq!(
-            [0.5, 1.0, 250.0].map(|rate| scale.rate(rate)),
-            [1.0, 1.0, 63.0]
-        );
+        assert_eq!([0.5, 1.0, 250.0].map(|rate| scale.rate(rate)), [1.0, 1.0, 63.0]);
         assert_eq!(Scale::ONE.rate(0.5), 0.5, "as the file says");
     }
 }

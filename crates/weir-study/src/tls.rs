@@ -1,4 +1,4 @@
-//! What the client of a load offers in TLS handshakes: the key `tls`.
+//! The key `tls` of a load: the client's offer in TLS handshakes.
 
 use weir_model::flow::words::Key;
 use weir_model::tls::{TlsVersion, names};
@@ -7,7 +7,7 @@ use crate::check::{Checker, Fields, nearest};
 use crate::tree::{Node, Value};
 use crate::words::Words;
 
-/// `true`, `false`, or what is offered.
+/// Reads `true`, `false`, or a mapping with the offer.
 pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
     if !matches!(node.value, Value::Mapping(_)) {
         if check.flag(node) == Some(true) {
@@ -23,15 +23,7 @@ pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
         return;
     };
     words.say(Key::Secure, "", node);
-    for key in [
-        "version",
-        "groups",
-        "alpn",
-        "resumption",
-        "cert",
-        "key",
-        "ca",
-    ] {
+    for key in ["version", "groups", "alpn", "resumption", "cert", "key", "ca"] {
         if let (Some(node), Some(about)) = (fields.get(key), Key::of_word(key)) {
             let texts = texts(node, check);
             if !texts.is_empty() {
@@ -49,19 +41,15 @@ pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
     let pair = [fields.entry("cert"), fields.entry("key")];
     if let [Some(alone), None] | [None, Some(alone)] = pair {
         let message = "a client certificate needs both `cert` and `key`";
-        check
-            .error(alone.span.clone(), message)
-            .hint("give `cert` and `key`");
+        check.error(alone.span.clone(), message).hint("give `cert` and `key`");
     }
     if let Some(node) = fields.get("ciphers") {
-        let version = fields
-            .get("version")
-            .map(|node| texts(node, &mut Checker::default()));
+        let version = fields.get("version").map(|node| texts(node, &mut Checker::default()));
         ciphers(node, &version.unwrap_or_default(), words, check);
     }
 }
 
-/// A text or a list of them.
+/// Reads a text or a list of texts.
 fn texts(node: &Node, check: &mut Checker) -> Vec<String> {
     let nodes = match &node.value {
         Value::List(_) => check.list(node, "a list of names").unwrap_or_default(),
@@ -70,7 +58,7 @@ fn texts(node: &Node, check: &mut Checker) -> Vec<String> {
     nodes.iter().filter_map(|node| check.text(node)).collect()
 }
 
-/// A cipher suite or a list of them, each one that can be spoken in one of `versions`.
+/// Reads a cipher suite or a list of them. Each must belong to one of `versions`.
 fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Checker) {
     let nodes = match &node.value {
         Value::List(_) => check.list(node, "a cipher suite").unwrap_or_default(),
@@ -88,17 +76,11 @@ fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Chec
                 let message = text.split("; did you mean").next().unwrap_or_default();
                 let known = names::CIPHERS.each_ref().map(|names| names.usual);
                 let near = nearest(&name, &known).or_else(|| error.nearest());
-                check
-                    .error(node.span.clone(), message)
-                    .hint(error.hint())
-                    .nearest(near);
+                check.error(node.span.clone(), message).hint(error.hint()).nearest(near);
                 continue;
             }
         };
-        let version = match cipher.starts_with("TLS_") {
-            true => TlsVersion::V1_3,
-            false => TlsVersion::V1_2,
-        };
+        let version = if cipher.starts_with("TLS_") { TlsVersion::V1_3 } else { TlsVersion::V1_2 };
         let offered =
             versions.is_empty() || versions.iter().any(|own| own.contains(version.name()));
         if !offered {

@@ -1,8 +1,7 @@
-//! YAML as a tree of nodes that know their place in the text.
+//! YAML as a tree of nodes that know their position in the text.
 //!
 //! A study, or a file of requests, needs little of YAML: one document of mappings, lists and scalars. Anchors, aliases
-//! and tags are refused, which also means that a few bytes can never stand for a large tree, and
-//! depth and size have limits.
+//! and tags are refused, so a few bytes can never expand to a large tree. Depth and size are limited.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,18 +10,18 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
 
 use crate::check::Checker;
 
-/// A kind of file: what errors call it, and how large it may be.
+/// A kind of file: its name in errors, and its maximum size.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) noun: &'static str,
     pub(crate) plural: &'static str,
-    /// Largest text in bytes.
+    /// Maximum size of the text, bytes.
     pub(crate) max_bytes: usize,
-    /// What to do about an empty one.
+    /// Advice for an empty file.
     pub(crate) example: &'static str,
 }
 
-/// A study. The ready-made ones have about 2 KiB.
+/// Form of a study. The ready-made ones have about 2 KiB.
 pub(crate) const STUDY: Form = Form {
     noun: "study",
     plural: "studies",
@@ -30,52 +29,52 @@ pub(crate) const STUDY: Form = Form {
     example: "see docs/study.md for an example",
 };
 
-/// Deepest nesting of mappings and lists; a study needs four.
+/// Maximum depth of mappings and lists. A study needs four.
 const MAX_DEPTH: usize = 16;
 
-/// Values of a file at most: each takes much more memory than its two bytes.
+/// Maximum number of values in a file, because each takes much more memory than its two bytes.
 const MAX_VALUES: usize = 1 << 20;
 
-/// Errors after which no more are looked for.
+/// Number of errors after which reading stops.
 const MAX_ERRORS: usize = 1000;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Bytes of the text.
+    /// Position in the text, in bytes.
     pub(crate) span: Range<usize>,
-    /// What stands there.
+    /// Value at this position.
     pub(crate) value: Value,
 }
 
-/// What can stand in a place.
+/// A YAML value.
 #[derive(Debug)]
 pub(crate) enum Value {
-    /// Nothing, `~` or `null`.
+    /// An absent value, `~` or `null`.
     Empty,
-    /// Text, quoted or not. What it means is decided by who reads it: `on` is a level, not true.
+    /// Text, quoted or not. The reader decides its meaning: `on` is a level, not true.
     Scalar(String),
     /// A list.
     List(Vec<Node>),
-    /// A mapping; every key once.
+    /// A mapping with unique keys.
     Mapping(Vec<Entry>),
-    /// Something that was complained about already; nobody needs to complain again.
+    /// A value with an error that was reported already.
     Refused,
 }
 
 /// A key and its value.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The key.
+    /// Text of the key.
     pub(crate) key: String,
-    /// Where the key stands.
+    /// Position of the key.
     pub(crate) span: Range<usize>,
-    /// Its value.
+    /// Value of the key.
     pub(crate) value: Node,
 }
 
 impl Node {
-    /// The value of a key, where it is a mapping that has it.
+    /// Returns the value of a key, if the node is a mapping that has the key.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         let Value::Mapping(entries) = &self.value else {
             return None;
@@ -86,7 +85,7 @@ impl Node {
 }
 
 impl Value {
-    /// In words that fit after "found".
+    /// Describes the value in words that fit after "found".
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Value::Empty => "nothing",
@@ -98,13 +97,11 @@ impl Value {
     }
 }
 
-/// Reads one document. `None` when the text is not YAML; whatever is wrong is reported.
+/// Reads one document. Returns `None` if the text is not YAML. All errors are reported.
 pub(crate) fn read(text: &str, form: &'static Form, check: &mut Checker) -> Option<Node> {
     if text.len() > form.max_bytes {
         let message = format!("a {} of {} bytes is too large", form.noun, text.len());
-        check
-            .error(0..0, message)
-            .hint(format!("at most {} bytes are allowed", form.max_bytes));
+        check.error(0..0, message).hint(format!("at most {} bytes are allowed", form.max_bytes));
         return None;
     }
     Reader::new(text, form, check).document()
@@ -115,11 +112,11 @@ struct Reader<'t, 'c> {
     text: &'t str,
     form: &'static Form,
     check: &'c mut Checker,
-    /// How many were read.
+    /// Number of values so far.
     values: usize,
 }
 
-/// An event and the bytes it stands at.
+/// An event and its position in bytes.
 type At<'t> = (Event<'t>, Range<usize>);
 
 impl<'t, 'c> Reader<'t, 'c> {
@@ -130,13 +127,7 @@ impl<'t, 'c> Reader<'t, 'c> {
         options.flow_nesting_limit = MAX_DEPTH;
         options.block_nesting_limit = MAX_DEPTH;
         let events = Parser::new_from_str_with_options(text, options);
-        Reader {
-            events,
-            text,
-            form,
-            check,
-            values: 0,
-        }
+        Reader { events, text, form, check, values: 0 }
     }
 
     fn document(mut self) -> Option<Node> {
@@ -159,14 +150,12 @@ impl<'t, 'c> Reader<'t, 'c> {
             }
         }
         if root.is_none() {
-            self.check
-                .error(0..0, "the file is empty")
-                .hint(self.form.example);
+            self.check.error(0..0, "the file is empty").hint(self.form.example);
         }
         root
     }
 
-    /// The next event, or `None` after a syntax error, which is reported, or after many others.
+    /// Returns the next event. `None` after a syntax error, which is reported, or after too many errors.
     fn next(&mut self) -> Option<At<'t>> {
         if self.check.count() >= MAX_ERRORS {
             return None;
@@ -174,16 +163,15 @@ impl<'t, 'c> Reader<'t, 'c> {
         match self.events.next_event()? {
             Ok((event, span)) => Some((event, bytes(&span, self.text))),
             Err(error) => {
-                let at = error.marker().byte_offset().unwrap_or(self.text.len());
-                let at = at.min(self.text.len());
+                let at =
+                    error.marker().byte_offset().unwrap_or(self.text.len()).min(self.text.len());
                 let message = format!("this is not YAML: {}", error.info());
                 let line = self.text[..at].rfind('\n').map_or(0, |before| before + 1);
-                let hint = match self.text[line..].trim_start_matches(' ').starts_with('\t') {
-                    true => "indent with spaces: YAML does not allow tabs",
-                    false => {
-                        "check indentation, quotation marks and brackets here and in the line above; \
+                let hint = if self.text[line..].trim_start_matches(' ').starts_with('\t') {
+                    "indent with spaces: YAML does not allow tabs"
+                } else {
+                    "check indentation, quotation marks and brackets here and in the line above; \
                          text with `: ` in it needs quotation marks"
-                    }
                 };
                 self.check.error(at..at, message).hint(hint);
                 None
@@ -205,9 +193,7 @@ impl<'t, 'c> Reader<'t, 'c> {
         }
         if event.tag().is_some() {
             let message = format!("tags such as `!!str` are not used in {}", self.form.plural);
-            self.check
-                .error(span.clone(), message)
-                .hint("remove the tag");
+            self.check.error(span.clone(), message).hint("remove the tag");
         }
         let start = span.start;
         let (value, end) = match event {
@@ -216,9 +202,7 @@ impl<'t, 'c> Reader<'t, 'c> {
             Event::MappingStart(..) => self.mapping(depth)?,
             Event::Alias(..) | Event::UnresolvedAlias(..) => {
                 let message = format!("aliases are not used in {}", self.form.plural);
-                self.check
-                    .error(span.clone(), message)
-                    .hint("write the value itself");
+                self.check.error(span.clone(), message).hint("write the value itself");
                 (Value::Refused, span.end)
             }
             _ => (Value::Empty, span.end),
@@ -279,15 +263,12 @@ fn scalar(text: String, style: ScalarStyle) -> Value {
     }
 }
 
-/// Line number, from 1.
+/// Returns the number of a line, from 1.
 fn line_of(text: &str, at: usize) -> usize {
-    1 + text.as_bytes()[..at.min(text.len())]
-        .iter()
-        .filter(|b| **b == b'\n')
-        .count()
+    1 + text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count()
 }
 
-/// The span as bytes that are really there.
+/// Converts a span to a range within the text.
 fn bytes(span: &Span, text: &str) -> Range<usize> {
     let range = span.byte_range().unwrap_or_default();
     let end = range.end.min(text.len());

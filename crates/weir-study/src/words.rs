@@ -1,4 +1,4 @@
-//! Words of a flow and where they stand, on their way to the reader that `weir load` has too.
+//! Words of a flow with their positions, for the parser that `weir load` uses too.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use weir_model::flow::words::{Fault, Key, Said};
 use crate::check::{Checker, Fields};
 use crate::tree::Node;
 
-/// What a flow has to know of the study around it.
+/// Properties of the study that a flow depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slices {
-    /// How long a slice is, where the study says.
+    /// Length of a slice, if the study gives one.
     pub(crate) length: Option<Duration>,
-    /// Whether a closed load comes before.
+    /// True if a closed load comes before this one.
     pub(crate) closed_before: bool,
 }
 
-/// Words with the places that they stand at.
+/// Words with their positions.
 #[derive(Default)]
 pub(crate) struct Words {
     pub(crate) said: Vec<Said>,
@@ -31,7 +31,7 @@ impl Words {
         self.places.push(node.span.clone());
     }
 
-    /// Reports what is wrong with a word, where it stands.
+    /// Reports a fault at the position of its word.
     pub(crate) fn report(&self, fault: &Fault, fields: &Fields<'_>, check: &mut Checker) {
         let is_about = |at: &usize| self.said[*at].key == fault.key;
         let at = fault.at.or_else(|| (0..self.said.len()).find(is_about));

@@ -1,8 +1,8 @@
 //! The bill of materials: CycloneDX 1.5 in JSON.
 //!
-//! It lists what the program `weir` is built from: packages that it or its build scripts need (not those of tests
-//! alone), with versions, licences and the hashes of `Cargo.lock`, and the objects of BPF programs, which it carries
-//! within itself. The same build gives the same bytes: there is no time and no serial number in it.
+//! It lists the components of the program `weir`: packages that it or its build scripts need (not those that only tests
+//! need), with versions, licences and the hashes of `Cargo.lock`, and the embedded objects of BPF programs. The same
+//! build gives the same bytes: there is no time and no serial number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,10 +14,9 @@ use sha2::{Digest, Sha256};
 use crate::license::spelled;
 use crate::{Metadata, Package, SupplyError, read};
 
-/// The package of the program.
 const PROGRAM: &str = "weir";
 
-/// The bill of materials of the program, whose packages are those that are `built`.
+/// Builds the bill of materials of the program from the packages in `built`.
 ///
 /// # Errors
 /// There is no such program, or `Cargo.lock` or an object cannot be read.
@@ -38,9 +37,7 @@ pub fn bom(metadata: &Metadata, built: &BTreeSet<String>) -> Result<Value, Suppl
         .packages
         .values()
         .map(|package| {
-            let own = objects
-                .iter()
-                .filter(|object| object.crate_name == package.name);
+            let own = objects.iter().filter(|object| object.crate_name == package.name);
             let mut all = parts.needs(package);
             all.extend(own.map(|object| object.path.clone()));
             json!({"ref": reference(package), "dependsOn": all})
@@ -58,32 +55,29 @@ pub fn bom(metadata: &Metadata, built: &BTreeSet<String>) -> Result<Value, Suppl
     }))
 }
 
-/// The packages that a program is built from.
+/// Packages that the program is built from.
 struct Parts<'m> {
     program: &'m Package,
-    /// By reference.
+    /// Packages by reference.
     packages: BTreeMap<String, &'m Package>,
-    /// Identifiers of what each needs, by its own.
+    /// Identifiers of the packages that each package needs, by the latter's identifier.
     needs: BTreeMap<&'m str, Vec<&'m str>>,
     by_id: BTreeMap<&'m str, &'m Package>,
 }
 
 impl<'m> Parts<'m> {
     fn of(metadata: &'m Metadata, built: &BTreeSet<String>) -> Result<Parts<'m>, SupplyError> {
-        let is_built =
-            |package: &&Package| built.contains(&format!("{}@{}", package.name, package.version));
         let by_id: BTreeMap<&str, &Package> = metadata
             .packages
             .iter()
-            .filter(is_built)
+            .filter(|package| built.contains(&format!("{}@{}", package.name, package.version)))
             .map(|package| (&*package.id, package))
             .collect();
-        let is_program = |package: &&Package| {
+        let program = metadata.packages.iter().find(|package| {
             package.name == PROGRAM && metadata.workspace_members.contains(&package.id)
-        };
-        let program = metadata.packages.iter().find(is_program);
-        let missing = || SupplyError::Cargo(format!("there is no package {PROGRAM}"));
-        let program = program.ok_or_else(missing)?;
+        });
+        let program =
+            program.ok_or_else(|| SupplyError::Cargo(format!("there is no package {PROGRAM}")))?;
         let nodes = metadata.resolve.nodes.iter().map(|node| {
             let built = node.deps.iter().filter(|dep| {
                 let mut kinds = dep.dep_kinds.iter();
@@ -101,30 +95,27 @@ impl<'m> Parts<'m> {
         let packages = seen.iter().filter_map(|id| by_id.get(id).copied());
         Ok(Parts {
             program,
-            packages: packages
-                .map(|package| (reference(package), package))
-                .collect(),
+            packages: packages.map(|package| (reference(package), package)).collect(),
             needs,
             by_id,
         })
     }
 
-    /// References of what a package needs.
+    /// Returns the references of the packages that a package needs.
     fn needs(&self, package: &Package) -> BTreeSet<String> {
-        let ids = self.needs.get(&*package.id).into_iter().flatten();
-        ids.filter_map(|id| self.by_id.get(id))
+        self.needs
+            .get(&*package.id)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.by_id.get(id))
             .map(|needed| reference(needed))
             .collect()
     }
 }
 
-/// What a package is called throughout the bill: its package URL.
+/// Returns the reference of a package in the bill: its package URL.
 fn reference(package: &Package) -> String {
-    format!(
-        "pkg:cargo/{}@{}",
-        package.name,
-        package.version.replace('+', "%2B")
-    )
+    format!("pkg:cargo/{}@{}", package.name, package.version.replace('+', "%2B"))
 }
 
 fn component(package: &Package, kind: &str, hashes: &BTreeMap<(&str, &str), &str>) -> Value {
@@ -146,7 +137,7 @@ fn component(package: &Package, kind: &str, hashes: &BTreeMap<(&str, &str), &str
     component
 }
 
-/// Hashes of packages by name and version.
+/// Returns the hashes in `Cargo.lock` by name and version of the package.
 fn hashes(lock: &str) -> BTreeMap<(&str, &str), &str> {
     let packages = lock.split("[[package]]").skip(1);
     let of = |package: &'_ str, key: &str| -> Option<(usize, usize)> {
@@ -161,10 +152,10 @@ fn hashes(lock: &str) -> BTreeMap<(&str, &str), &str> {
         .collect()
 }
 
-/// An object that a crate carries.
+/// A compiled BPF program that is embedded in a crate.
 struct Object {
     crate_name: String,
-    /// From the workspace's folder.
+    /// Path relative to the workspace's folder.
     path: String,
     license: String,
     sha256: String,
@@ -182,7 +173,7 @@ impl Object {
     }
 }
 
-/// The objects of BPF programs, each with the licence that stands beside it.
+/// Finds the objects of BPF programs, each with the licence in the `.license` file next to it.
 fn objects(root: &Path) -> Result<Vec<Object>, SupplyError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
@@ -190,10 +181,7 @@ fn objects(root: &Path) -> Result<Vec<Object>, SupplyError> {
     };
     let mut found = Vec::new();
     let crates = root.join("crates");
-    for folder in fs::read_dir(&crates)
-        .map_err(unreadable(&crates))?
-        .flatten()
-    {
+    for folder in fs::read_dir(&crates).map_err(unreadable(&crates))?.flatten() {
         let crate_name = folder.file_name().to_string_lossy().into_owned();
         let Ok(files) = fs::read_dir(folder.path().join("src/bpf")) else {
             continue;
@@ -209,11 +197,7 @@ fn objects(root: &Path) -> Result<Vec<Object>, SupplyError> {
             let sum = Sha256::digest(bytes);
             found.push(Object {
                 crate_name: crate_name.clone(),
-                path: file
-                    .strip_prefix(root)
-                    .unwrap_or(&file)
-                    .display()
-                    .to_string(),
+                path: file.strip_prefix(root).unwrap_or(&file).display().to_string(),
                 license: license.unwrap_or_default().to_owned(),
                 sha256: sum.iter().map(|byte| format!("{byte:02x}")).collect(),
             });

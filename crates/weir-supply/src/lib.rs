@@ -1,9 +1,9 @@
-//! What weir is made of: the packages of its build as Cargo knows them, held against the policy in `deny.toml`
-//! ([`Policy`]), and written down as a bill of materials ([`bom`]).
+//! Supply chain of weir: the packages of its build as Cargo reports them, checked against the policy in `deny.toml`
+//! ([`Policy`]), and listed in a bill of materials ([`bom`]).
 //!
-//! The policy is cargo-deny's file, and `make deny` has cargo-deny check all of it, advisories too. That program is
-//! some four hundred packages to build and asks the network, so what needs neither (licences, sources, duplicates, bans)
-//! is checked here as well, in an ordinary test: a build of weir that was not looked at is no build that CI passes.
+//! The policy is cargo-deny's file, and `make deny` has cargo-deny check all of it, including advisories. That program
+//! takes some four hundred packages to build and needs the network. The parts that need neither (licences, sources,
+//! duplicates, bans) are therefore checked here as well, in an ordinary test, so that CI passes no unchecked build.
 
 mod bom;
 mod license;
@@ -18,119 +18,118 @@ use serde::Deserialize;
 pub use bom::bom;
 pub use policy::{Policy, violations};
 
-/// Why something about the build cannot be told.
+/// An error in collecting or checking the packages of the build.
 #[derive(Debug, thiserror::Error)]
 pub enum SupplyError {
-    /// Cargo cannot be asked, or refuses.
+    /// Cargo could not be run, or failed.
     #[error("cargo: {0}")]
     Cargo(String),
-    /// What Cargo says cannot be understood.
+    /// Cargo's output could not be parsed.
     #[error("cargo metadata says what cannot be understood: {0}")]
     Metadata(#[from] serde_json::Error),
-    /// The policy lacks what is checked here.
+    /// The policy lacks an entry that is checked here.
     #[error("deny.toml: {0}")]
     Policy(String),
-    /// A file cannot be read.
+    /// A file could not be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: std::io::Error,
     },
 }
 
-/// What `cargo metadata --format-version 1` prints, as far as it is needed.
+/// Output of `cargo metadata --format-version 1`, limited to the fields that are used here.
 #[derive(Debug, Deserialize)]
 pub struct Metadata {
-    /// All packages, those of other systems left out.
+    /// All packages, without those for other systems.
     pub packages: Vec<Package>,
     /// Identifiers of the packages in this repository.
     pub workspace_members: Vec<String>,
-    /// Who needs whom.
+    /// Dependencies between the packages.
     pub resolve: Resolve,
-    /// The folder of `Cargo.toml`.
+    /// Folder of the workspace's `Cargo.toml`.
     pub workspace_root: PathBuf,
 }
 
-/// A package.
+/// A package as Cargo reports it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Package {
-    /// What tells it from all others, in Cargo's words.
+    /// Unique identifier of the package, as Cargo writes it.
     pub id: String,
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// Its version.
+    /// Version of the package.
     pub version: String,
-    /// Its licence: an SPDX expression.
+    /// Licence as an SPDX expression.
     pub license: Option<String>,
-    /// Where it comes from; `None`: a folder.
+    /// Source of the package, such as a registry; `None` for a local folder.
     pub source: Option<String>,
 }
 
-/// Who needs whom.
+/// Dependencies between packages.
 #[derive(Debug, Deserialize)]
 pub struct Resolve {
-    /// One for each package.
+    /// Dependencies of each package.
     pub nodes: Vec<Node>,
 }
 
-/// What a package needs.
+/// Dependencies of one package.
 #[derive(Debug, Deserialize)]
 pub struct Node {
-    /// The package's identifier.
+    /// Identifier of the package.
     pub id: String,
-    /// The packages that it needs.
+    /// Packages that it depends on.
     pub deps: Vec<Dep>,
 }
 
-/// A package that another one needs.
+/// A package that another one depends on.
 #[derive(Debug, Deserialize)]
 pub struct Dep {
-    /// Its identifier.
+    /// Identifier of the package.
     pub pkg: String,
-    /// What for.
+    /// Kinds of the dependency.
     pub dep_kinds: Vec<DepKind>,
 }
 
-/// What a package is needed for.
+/// Kind of a dependency.
 #[derive(Debug, Deserialize)]
 pub struct DepKind {
-    /// `None` for the program itself, `build`, or `dev` for tests.
+    /// Kind as Cargo writes it: `None` for the program itself, `build`, or `dev` for tests.
     pub kind: Option<String>,
 }
 
-/// Asks Cargo for the packages of the workspace at `root`, for Linux on a machine like this one.
+/// Runs `cargo metadata` for the workspace at `root`, for Linux on a machine like this one.
 ///
 /// # Errors
-/// Cargo is not there or refuses, or `Cargo.lock` does not fit.
+/// Cargo is missing or fails, or `Cargo.lock` is out of date.
 pub fn metadata(root: &Path) -> Result<Metadata, SupplyError> {
-    let told = cargo(
-        root,
-        &["metadata", "--format-version", "1", "--filter-platform"],
-    )?;
+    let told = cargo(root, &["metadata", "--format-version", "1", "--filter-platform"])?;
     Ok(serde_json::from_slice(&told)?)
 }
 
-/// The packages that the program `weir` is really built from, as `name@version`: metadata has more, such as those of
-/// features that are off.
+/// Returns the packages that the program `weir` is really built from, as `name@version`. `cargo metadata` has more,
+/// such as those of disabled features.
 ///
 /// # Errors
-/// As for [`metadata`].
+/// Same as [`metadata`].
 pub fn built(root: &Path) -> Result<BTreeSet<String>, SupplyError> {
     let program = ["tree", "-p", "weir", "-e", "normal,build"];
     let lines = ["--prefix", "none", "-f", "{p}", "--target"];
     let told = cargo(root, &[&program[..], &lines].concat())?;
     let text = String::from_utf8_lossy(&told).into_owned();
-    let package = |line: &str| {
-        let mut words = line.split(' ');
-        let (name, version) = (words.next()?, words.next()?);
-        Some(format!("{name}@{}", version.strip_prefix('v')?))
-    };
-    Ok(text.lines().filter_map(package).collect())
+    Ok(text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ');
+            let (name, version) = (words.next()?, words.next()?);
+            Some(format!("{name}@{}", version.strip_prefix('v')?))
+        })
+        .collect())
 }
 
-/// What Cargo prints to a question that ends with the system.
+/// Runs Cargo with `question` as its arguments, followed by the target triple, and returns its output.
 fn cargo(root: &Path, question: &[&str]) -> Result<Vec<u8>, SupplyError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let system = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -140,15 +139,13 @@ fn cargo(root: &Path, question: &[&str]) -> Result<Vec<u8>, SupplyError> {
         .args([&*system, "--locked"])
         .output()
         .map_err(|error| SupplyError::Cargo(error.to_string()))?;
-    match asked.status.success() {
-        true => Ok(asked.stdout),
-        false => Err(SupplyError::Cargo(
-            String::from_utf8_lossy(&asked.stderr).trim().to_owned(),
-        )),
+    if asked.status.success() {
+        Ok(asked.stdout)
+    } else {
+        Err(SupplyError::Cargo(String::from_utf8_lossy(&asked.stderr).trim().to_owned()))
     }
 }
 
-/// The text of a file.
 pub(crate) fn read(path: PathBuf) -> Result<String, SupplyError> {
     std::fs::read_to_string(&path).map_err(|source| SupplyError::Read { path, source })
 }

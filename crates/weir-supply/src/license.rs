@@ -1,17 +1,15 @@
-//! Licence expressions (SPDX 2.3, annex D), as far as packages write them.
+//! Licence expressions (SPDX 2.3, annex D), limited to the forms that packages use.
 
-/// Whether a licensee can choose licences that are all allowed. `A/B`, which older packages write, is `A OR B`.
+/// Returns true if a licensee can choose licences that are all allowed. `A/B`, which older packages use, means `A OR
+/// B`.
 pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> bool {
-    let spaced = expression
-        .replace('/', " OR ")
-        .replace('(', " ( ")
-        .replace(')', " ) ");
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = spaced.split_whitespace().peekable();
     let choice = any(&mut words, allowed);
     choice == Some(true) && words.next().is_none()
 }
 
-/// The same expression in SPDX's own spelling.
+/// Returns the expression in SPDX's own spelling.
 pub(crate) fn spelled(expression: &str) -> String {
     let words: Vec<&str> = expression.split('/').map(str::trim).collect();
     words.join(" OR ")
@@ -19,7 +17,7 @@ pub(crate) fn spelled(expression: &str) -> String {
 
 type Words<'w> = std::iter::Peekable<std::str::SplitWhitespace<'w>>;
 
-/// `A OR B`; `None`: this is no expression.
+/// Parses `A OR B` and returns true if it is allowed; `None` if the text is not an expression.
 fn any(words: &mut Words<'_>, allowed: &[String]) -> Option<bool> {
     let mut choice = all(words, allowed)?;
     while words.next_if_eq(&"OR").is_some() {
@@ -28,7 +26,7 @@ fn any(words: &mut Words<'_>, allowed: &[String]) -> Option<bool> {
     Some(choice)
 }
 
-/// `A AND B`.
+/// Parses `A AND B` and returns true if it is allowed; `None` if the text is not an expression.
 fn all(words: &mut Words<'_>, allowed: &[String]) -> Option<bool> {
     let mut choice = one(words, allowed)?;
     while words.next_if_eq(&"AND").is_some() {
@@ -37,7 +35,8 @@ fn all(words: &mut Words<'_>, allowed: &[String]) -> Option<bool> {
     Some(choice)
 }
 
-/// A licence, perhaps with an exception, or an expression in brackets.
+/// Parses a licence, perhaps with an exception, or an expression in brackets, and returns true if it is allowed; `None`
+/// if the text is neither.
 fn one(words: &mut Words<'_>, allowed: &[String]) -> Option<bool> {
     let word = words.next()?;
     if word == "(" {

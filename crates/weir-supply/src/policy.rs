@@ -1,4 +1,4 @@
-//! The policy in `deny.toml`, and what breaks it.
+//! The policy in `deny.toml`, and its violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::license::is_allowed;
 use crate::{Metadata, Package, SupplyError, read};
 
-/// What must be denied for the check to be one: sections, keys.
+/// Sections and keys that must have the value `deny`, since the check is void otherwise.
 const DENIED: [(&str, &str); 4] = [
     ("sources", "unknown-registry"),
     ("sources", "unknown-git"),
@@ -17,27 +17,27 @@ const DENIED: [(&str, &str); 4] = [
 /// The part of the policy that is checked without a network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Licences that a package may be used under.
+    /// Licences under which a package may be used.
     pub licenses: Vec<String>,
-    /// Packages that may be there beside another version of them, as `name@version`.
+    /// Packages that are allowed in addition to another version, as `name@version`.
     pub duplicates: Vec<String>,
-    /// Names of packages that must not be there.
+    /// Names of packages that are not allowed.
     pub banned: Vec<String>,
 }
 
 impl Policy {
-    /// Reads `deny.toml` below `root`.
+    /// Reads `deny.toml` in the folder `root`.
     ///
     /// # Errors
-    /// It is not there, or lacks a list or a denial.
+    /// The file is missing, or lacks a list or a denial.
     pub fn of(root: &Path) -> Result<Policy, SupplyError> {
         Policy::parse(&read(root.join("deny.toml"))?)
     }
 
-    /// Reads the lists of a policy: of TOML no more than they need.
+    /// Parses the lists of a policy, with only as much of TOML as they need.
     ///
     /// # Errors
-    /// A list is missing, or something is not denied that must be.
+    /// A list is missing, or a required denial is.
     pub fn parse(text: &str) -> Result<Policy, SupplyError> {
         for (section, key) in DENIED {
             let value = value(text, section, key);
@@ -48,8 +48,8 @@ impl Policy {
         }
         let list = |section: &str, key: &str| {
             let list = value(text, section, key).filter(|list| list.trim().starts_with('['));
-            let missing = || SupplyError::Policy(format!("[{section}] has no list `{key}`"));
-            let list = list.ok_or_else(missing)?;
+            let list = list
+                .ok_or_else(|| SupplyError::Policy(format!("[{section}] has no list `{key}`")))?;
             // Every other part is within quotes.
             let words = list.split('"').skip(1).step_by(2);
             Ok::<_, SupplyError>(words.map(str::to_owned).collect())
@@ -62,7 +62,7 @@ impl Policy {
     }
 }
 
-/// The value of a key, lists with all their lines; comments are left out.
+/// Returns the value of a key without comments; a list includes all its lines.
 fn value(text: &str, section: &str, key: &str) -> Option<String> {
     let header = format!("[{section}]");
     let mut lines = text
@@ -88,16 +88,11 @@ fn value(text: &str, section: &str, key: &str) -> Option<String> {
     Some(value)
 }
 
-/// Everything about the packages of a build that the policy does not allow, a line each.
+/// Returns all violations of the policy by the packages of a build, one line each.
 pub fn violations(metadata: &Metadata, policy: &Policy) -> Vec<String> {
-    let used: BTreeSet<&str> = metadata
-        .resolve
-        .nodes
-        .iter()
-        .map(|node| &*node.id)
-        .collect();
-    let is_used = |package: &&Package| used.contains(&*package.id);
-    let packages: Vec<&Package> = metadata.packages.iter().filter(is_used).collect();
+    let used: BTreeSet<&str> = metadata.resolve.nodes.iter().map(|node| &*node.id).collect();
+    let packages: Vec<&Package> =
+        metadata.packages.iter().filter(|package| used.contains(&*package.id)).collect();
     let mut found = Vec::new();
     for package in &packages {
         let name = format!("{}@{}", package.name, package.version);
@@ -117,18 +112,19 @@ pub fn violations(metadata: &Metadata, policy: &Policy) -> Vec<String> {
     found
 }
 
-/// All packages are of this repository or of one registry, the same for all.
+/// Returns the packages that come neither from this repository nor from the one registry that all others come from.
 fn sources(metadata: &Metadata, packages: &[&Package]) -> Vec<String> {
-    let registries = packages
+    let registry = packages
         .iter()
-        .filter_map(|package| package.source.as_ref());
-    let registry = registries.filter(|one| one.starts_with("registry+")).min();
-    let is_foreign = |package: &&&Package| match &package.source {
-        None => !metadata.workspace_members.contains(&package.id),
-        source => source.as_ref() != registry,
-    };
-    let foreign = packages.iter().filter(is_foreign);
-    foreign
+        .filter_map(|package| package.source.as_ref())
+        .filter(|one| one.starts_with("registry+"))
+        .min();
+    packages
+        .iter()
+        .filter(|package| match &package.source {
+            None => !metadata.workspace_members.contains(&package.id),
+            source => source.as_ref() != registry,
+        })
         .map(|package| {
             let from = package.source.as_deref().unwrap_or("a folder elsewhere");
             format!("{}@{} comes from {from}", package.name, package.version)
@@ -136,7 +132,8 @@ fn sources(metadata: &Metadata, packages: &[&Package]) -> Vec<String> {
         .collect()
 }
 
-/// No package is there in two versions, unless one of them is known; and all that are known are there.
+/// Returns the packages that occur in several versions of which more than one is not listed in the policy, and the
+/// listed ones that do not occur.
 fn duplicates(packages: &[&Package], policy: &Policy) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut known: BTreeSet<&str> = policy.duplicates.iter().map(String::as_str).collect();
@@ -147,13 +144,10 @@ fn duplicates(packages: &[&Package], policy: &Policy) -> Vec<String> {
             versions.push(&package.version);
         }
     }
-    let several = versions.iter().filter(|(_, versions)| versions.len() > 1);
-    several
+    versions
+        .iter()
+        .filter(|(_, versions)| versions.len() > 1)
         .map(|(name, versions)| format!("{name} is there in versions {}", versions.join(", ")))
-        .chain(
-            known
-                .iter()
-                .map(|name| format!("{name} is skipped and not there")),
-        )
+        .chain(known.iter().map(|name| format!("{name} is skipped and not there")))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! A proxy's socket for administration: HTTP for Envoy and Caddy, lines of text for HAProxy.
+//! Client of a proxy's administration socket: HTTP for Envoy and Caddy, lines of text for HAProxy.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -10,19 +10,19 @@ use weir_http::response::{Progress, ResponseParser};
 use crate::timed::TimedStream;
 use crate::{Configuration, SutError};
 
-/// The host that requests name: nginx wants one, and Caddy one that it was told.
+/// Host that requests name: nginx requires one, and Caddy the one in its configuration.
 pub(crate) const HOST: &str = "localhost";
 
 /// How long a question and its whole answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bytes of an answer at most: Envoy's dump of its configuration has some hundred kilobytes.
+/// Maximum length of an answer in bytes: Envoy's dump of its configuration has some hundred kilobytes.
 pub const MOST: usize = 64 << 20;
 
-/// Sends a line and gives all that comes back until the proxy closes, as HAProxy's runtime API does.
+/// Sends a line and returns everything that the proxy sends until it closes, as HAProxy's runtime API does.
 ///
 /// # Errors
-/// It does not answer within five seconds.
+/// The proxy does not answer within five seconds.
 pub(crate) fn line(configuration: &Configuration, line: &str) -> Result<String, SutError> {
     line_at(configuration, &configuration.admin_socket(), line)
 }
@@ -42,10 +42,10 @@ pub(crate) fn answer_to_line(
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// As [`line`], on another socket of the arm's.
+/// Does the same as [`line`], on another socket of the arm's.
 ///
 /// # Errors
-/// As [`line`].
+/// Same as [`line`].
 pub(crate) fn line_at(
     configuration: &Configuration,
     socket: &Path,
@@ -55,18 +55,18 @@ pub(crate) fn line_at(
     ask().map_err(silent(configuration, line))
 }
 
-/// The content that a GET request for `target` is answered with.
+/// Returns the content of the answer to a GET request for `target`.
 ///
 /// # Errors
-/// As [`line`], or the status is not 200.
+/// Same as [`line`], or the status is not 200.
 pub(crate) fn get(configuration: &Configuration, target: &str) -> Result<String, SutError> {
     request(configuration, "GET", target, "")
 }
 
-/// The content that a request with JSON content is answered with.
+/// Returns the content of the answer to a request with JSON content.
 ///
 /// # Errors
-/// As [`get`].
+/// Same as [`get`].
 pub(crate) fn request(
     configuration: &Configuration,
     method: &str,
@@ -87,7 +87,7 @@ pub(crate) fn request(
     ask().map_err(silent(configuration, target))
 }
 
-/// A GET request for `target`, after whose answer the connection is closed. [`answer`] reads that.
+/// Returns a GET request for `target` after whose answer the connection is closed; [`answer`] reads that answer.
 pub fn asks(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n")
 }
@@ -122,7 +122,7 @@ pub fn answer(mut stream: impl Read, most: usize) -> io::Result<String> {
     }
 }
 
-/// Keeps content.
+/// Collects the content of a response.
 #[derive(Default)]
 struct Content(Vec<u8>);
 
@@ -142,11 +142,7 @@ fn connect(socket: &Path) -> io::Result<TimedStream> {
 
 fn silent(configuration: &Configuration, asked: &str) -> impl FnOnce(io::Error) -> SutError {
     let (kind, asked) = (configuration.kind(), asked.to_owned());
-    move |source| SutError::Admin {
-        kind,
-        asked,
-        source,
-    }
+    move |source| SutError::Admin { kind, asked, source }
 }
 
 #[cfg(test)]

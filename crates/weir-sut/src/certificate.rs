@@ -1,10 +1,10 @@
-//! The certificates that proxies show to clients that ask over TLS.
+//! Certificates that proxies show to clients over TLS.
 //!
-//! Made for a run and gone with its work folder: self-signed, for the names that loads ask for. A copy of a user's
-//! configuration shows one with a key of the same kind and as many certificates in its chain, since the kind of the key
-//! decides what a handshake costs (RSA with 4096 bits some fifteen times as much as ECDSA); a configuration of weir's RSA
-//! with 2048 bits, which published figures of TLS handshakes are about. A client takes the certificate itself for its
-//! trust anchor.
+//! They are made for a run and removed with its work folder: self-signed, for the names that loads request. A copy of a
+//! user's configuration shows one with a key of the same kind and as many certificates in its chain, since the kind of
+//! the key decides what a handshake costs (RSA with 4096 bits some fifteen times as much as ECDSA). A configuration of
+//! weir's own shows RSA with 2048 bits, which published figures of TLS handshakes are about. A client uses the
+//! certificate itself as its trust anchor.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,14 +22,14 @@ use x509_parser::public_key::PublicKey;
 
 use crate::SutError;
 
-/// Folder of certificate and key, with the kind behind it: no arm's name begins with a dot.
+/// Prefix of the name of the folder with certificate and key; the kind follows. No arm's name begins with a dot.
 const FOLDER: &str = ".tls";
-/// Name of the certificate, also where it is copied to.
+/// Name of the certificate, also in folders that it is copied to.
 pub(crate) const CERTIFICATE_FILE: &str = "certificate.pem";
-/// Name of the key beside it.
+/// Name of the key in the same folder.
 pub(crate) const KEY_FILE: &str = "key.pem";
 
-/// The certificates of a run: one of each kind that is shown.
+/// Certificates of a run: one of each kind that is shown.
 #[derive(Debug)]
 pub struct Certificates {
     folder: PathBuf,
@@ -40,9 +40,9 @@ pub struct Certificates {
 /// The properties of a certificate that decide what a handshake with it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateKind {
-    /// Its key.
+    /// Kind of the key.
     pub key: KeyKind,
-    /// Certificates that are sent: its own, and those of authorities that are sent with it.
+    /// Number of certificates that are sent: its own, and those of authorities.
     pub sent: usize,
 }
 
@@ -66,30 +66,24 @@ pub enum KeyKind {
 }
 
 impl CertificateKind {
-    /// The one that weir shows where no user says another.
-    pub const USUAL: CertificateKind = CertificateKind {
-        key: KeyKind::Rsa2048,
-        sent: 1,
-    };
+    /// Kind that weir shows unless a user's configuration has another.
+    pub const USUAL: CertificateKind = CertificateKind { key: KeyKind::Rsa2048, sent: 1 };
 
-    /// Reads what a file in PEM sends: its first certificate's key, and how many there are; `None` where it has none that is
-    /// read here.
+    /// Reads the kind from a PEM file: its first certificate's key, and the number of certificates. `None` if it has no
+    /// certificate with a kind of key that is known here.
     pub fn of_pem(text: &[u8]) -> Option<CertificateKind> {
-        let blocks = Pem::iter_from_buffer(text).filter_map(Result::ok);
-        let certificates: Vec<Pem> = blocks
+        let certificates: Vec<Pem> = Pem::iter_from_buffer(text)
+            .filter_map(Result::ok)
             .filter(|block| block.label == "CERTIFICATE")
             .collect();
         let first = certificates.first()?.parse_x509().ok()?;
-        Some(CertificateKind {
-            key: KeyKind::of(first.public_key())?,
-            sent: certificates.len(),
-        })
+        Some(CertificateKind { key: KeyKind::of(first.public_key())?, sent: certificates.len() })
     }
 }
 
 impl KeyKind {
     fn of(key: &x509_parser::x509::SubjectPublicKeyInfo<'_>) -> Option<KeyKind> {
-        /// RFC 8410 section 3.
+        /// Object identifier of Ed25519 (RFC 8410 section 3).
         const ED25519: &str = "1.3.101.112";
         match key.parsed() {
             Ok(PublicKey::RSA(rsa)) => Some(match rsa.key_size() {
@@ -107,7 +101,7 @@ impl KeyKind {
         }
     }
 
-    /// Reads a name without dashes, `p256` or `rsa4096`.
+    /// Parses a name without dashes, such as `p256` or `rsa4096`.
     pub(crate) fn named(name: &str) -> Option<KeyKind> {
         Some(match name {
             "rsa2048" => KeyKind::Rsa2048,
@@ -133,7 +127,7 @@ impl KeyKind {
     }
 }
 
-/// `rsa-4096`.
+/// Writes the kind as in `rsa-4096`.
 impl fmt::Display for KeyKind {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
@@ -149,20 +143,16 @@ impl fmt::Display for KeyKind {
 }
 
 impl Certificates {
-    /// None yet, for these hosts, in `folder`, a run's work folder.
+    /// Creates an empty collection for these hosts; certificates go into `folder`, a run's work folder.
     pub fn new(folder: &Path, names: Vec<String>) -> Certificates {
-        Certificates {
-            folder: folder.to_owned(),
-            names,
-            made: BTreeMap::new(),
-        }
+        Certificates { folder: folder.to_owned(), names, made: BTreeMap::new() }
     }
 
-    /// The one of a kind, which is made where there is none yet. RSA takes a second at worst: prime numbers have to be
-    /// found.
+    /// Returns the certificate of a kind, and makes it if there is none yet. RSA takes a second at worst, since prime
+    /// numbers have to be found.
     ///
     /// # Errors
-    /// A file cannot be written, or a name is no host's.
+    /// A file cannot be written, or a name is not a host's.
     pub fn of_kind(&mut self, kind: CertificateKind) -> Result<&Certificate, SutError> {
         if !self.made.contains_key(&kind) {
             let certificate = Certificate::of_kind(&self.folder, &self.names, kind)?;
@@ -180,10 +170,10 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Makes one of [`CertificateKind::USUAL`] for these hosts in `folder`, a run's work folder.
+    /// Makes a certificate of [`CertificateKind::USUAL`] for these hosts in `folder`, a run's work folder.
     ///
     /// # Errors
-    /// As for [`Certificates::of_kind`].
+    /// Same as [`Certificates::of_kind`].
     pub fn make(folder: &Path, names: &[String]) -> Result<Certificate, SutError> {
         Certificate::of_kind(folder, names, CertificateKind::USUAL)
     }
@@ -205,22 +195,20 @@ impl Certificate {
         // The key is for weir's own user: nginx reads it before it becomes another one.
         let made = weir_files::make_folder(&folder);
         made.map_err(SutError::file("create", &folder))?;
-        let files = Certificate {
-            certificate: folder.join(CERTIFICATE_FILE),
-            key: folder.join(KEY_FILE),
-        };
+        let files =
+            Certificate { certificate: folder.join(CERTIFICATE_FILE), key: folder.join(KEY_FILE) };
         // Clients that trust it need no authorities: these are sent for their size alone.
         write(&files.certificate, &certificate.pem().repeat(kind.sent))?;
         write(&files.key, &key.serialize_pem())?;
         Ok(files)
     }
 
-    /// The certificate, which is also what a client has to trust.
+    /// Returns the certificate's file, which a client also uses as its trust anchor.
     pub fn file(&self) -> &Path {
         &self.certificate
     }
 
-    /// Copies both under the same names to another folder.
+    /// Copies certificate and key to another folder under the same names.
     pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), SutError> {
         for (from, to) in [(&self.certificate, CERTIFICATE_FILE), (&self.key, KEY_FILE)] {
             let to = folder.join(to);
@@ -231,7 +219,8 @@ impl Certificate {
     }
 }
 
-/// A server's certificate (RFC 5280 §4.2.1.12). Its times are rcgen's, decades around any clock.
+/// Returns the parameters of a server's certificate (RFC 5280 §4.2.1.12). Its validity is rcgen's, decades around any
+/// clock.
 fn params(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(names)?;
     let mut subject = DistinguishedName::new();
@@ -246,7 +235,7 @@ fn params(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-/// Writes a file that is nobody else's to read.
+/// Writes a file that only this user can read.
 fn write(path: &Path, text: &str) -> Result<(), SutError> {
     let created = weir_files::create_new(path);
     let written = created.and_then(|mut file| file.write_all(text.as_bytes()));

@@ -1,4 +1,4 @@
-//! A configuration that was written for one arm, whatever the proxy.
+//! Configuration written for one arm, for any proxy.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,8 +20,7 @@ use crate::{SutError, Task};
 /// Folders of a prefix.
 const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
 
-/// A configuration that was written, and the prefix it lives in: a folder that holds all that this
-/// proxy reads and writes.
+/// A configuration that was written, and its prefix: a folder that holds all that this proxy reads and writes.
 ///
 /// ```text
 /// conf/             what weir wrote, or the copy of what the user wrote, and certificate and key for a listener with TLS
@@ -29,54 +28,54 @@ const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
 /// temp/             its temporary files   run/          sockets and process numbers
 /// ```
 ///
-/// The program is started in the prefix, and paths in the configuration are relative to it where the
-/// proxy's language allows that, so the configurations of two arms differ in their settings and
-/// addresses alone.
+/// The program is started in the prefix, and paths in the configuration are relative to it if the proxy's language
+/// allows that, so the configurations of two arms differ only in their settings and addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
     pub(crate) kind: ProxyKind,
     pub(crate) prefix: PathBuf,
-    /// Main file, below the prefix.
+    /// Path of the main file, below the prefix.
     pub(crate) file: PathBuf,
     pub(crate) listen: SocketAddr,
     pub(crate) tls_listen: Option<SocketAddr>,
-    /// Log that the proxy writes its troubles to, below the prefix; `None`: what it prints.
+    /// Path of the proxy's error log, below the prefix; `None` if the proxy only prints its errors.
     pub(crate) error_log: Option<PathBuf>,
-    /// Where its standard output goes, below the prefix, for a proxy that logs requests to it; `None`:
-    /// to what it prints.
+    /// Path of the file for standard output, below the prefix, for a proxy that logs requests to it; `None` if it goes
+    /// to [`Configuration::output`].
     pub(crate) stdout: Option<PathBuf>,
-    /// The log that weir has it write for itself, below the prefix; `None`: none.
+    /// Path of the request log that weir has the proxy write, below the prefix; `None` if there is none.
     pub(crate) request_log: Option<PathBuf>,
-    /// Whether it listens with SO_REUSEPORT, so that the kernel does not keep others from its port.
+    /// True if the proxy listens with SO_REUSEPORT, so that the kernel does not keep others from its port.
     pub(crate) shares_port: bool,
-    /// Processes besides the main one that there will be when it is ready; 0 where it has none.
+    /// Number of processes besides the main one when the proxy is ready; 0 if it has none.
     pub(crate) workers: usize,
-    /// Arguments and variables of the environment that settings lead to.
+    /// Arguments of the command line and variables of the environment that settings lead to.
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
-    /// What it is a copy of, when it is one of the user's.
+    /// Copy of the user's configuration, if this is one.
     pub(crate) own: Option<Arc<OwnCopy>>,
-    /// The user's files as they were read; empty: weir wrote it.
+    /// The user's files as they were read; empty if weir wrote the configuration.
     pub(crate) originals: Vec<(PathBuf, String)>,
-    /// What each ask of [`crate::Own::asks`] meets in them, and where it is asked for.
+    /// Answer of the user's files to each ask of [`crate::Own::asks`], with the address to which the copy's requests
+    /// are sent.
     pub(crate) asked: Vec<(SocketAddr, AskedRecord)>,
-    /// The ways of the asks' requests in the copy, each once.
+    /// Ways that the asks' requests take through the copy, each once.
     pub(crate) met: Vec<Met>,
 }
 
-/// What was changed in a configuration of the user's, as unified diffs of the user's own files.
+/// Changes to a user's configuration, as unified diffs of the user's own files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// From the user's files to the arm's.
+    /// Diff from the user's files to the arm's.
     pub forward: String,
-    /// And back.
+    /// Diff from the arm's files back to the user's.
     pub revert: String,
 }
 
 impl Configuration {
-    /// Makes the folders of a prefix, and what belongs there whatever the proxy: content, certificate
-    /// and key. `file` is the main file's name, `user` who the workers become: they may pass through all
-    /// folders but that of the configuration, which the master alone reads.
+    /// Creates the folders of a prefix, and their content that does not depend on the proxy: pages, certificate and
+    /// key. `file` is the main file's name, `user` the user that the workers become. The workers may pass through all
+    /// folders but that of the configuration, which only the master reads.
     pub(crate) fn prepare(
         task: &Task<'_>,
         file: &str,
@@ -117,22 +116,22 @@ impl Configuration {
         })
     }
 
-    /// Whose it is.
+    /// Returns the kind of the proxy.
     pub fn kind(&self) -> ProxyKind {
         self.kind
     }
 
-    /// The folder that holds all that this proxy reads and writes.
+    /// Returns the folder that holds all that this proxy reads and writes.
     pub fn prefix(&self) -> &Path {
         &self.prefix
     }
 
-    /// The main configuration file.
+    /// Returns the path of the main configuration file.
     pub fn file(&self) -> PathBuf {
         self.prefix.join(&self.file)
     }
 
-    /// All its files below the prefix, in the order in which they are read.
+    /// Returns all files of the configuration below the prefix, in the order in which they are read.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         match &self.own {
             Some(own) => own.paths().map(Path::to_owned).collect(),
@@ -140,32 +139,34 @@ impl Configuration {
         }
     }
 
-    /// Address where it is asked in clear, or where else it is asked first.
+    /// Returns the address for requests in clear, or the first other one if there is none.
     pub fn listen(&self) -> SocketAddr {
         self.listen
     }
 
-    /// All addresses where it is asked, each once.
+    /// Returns all addresses for requests, each once.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let asked = self.asked.iter().map(|(at, _)| *at);
-        let all = std::iter::once(self.listen)
+        std::iter::once(self.listen)
             .chain(self.tls_listen)
-            .chain(asked);
-        all.collect::<BTreeSet<_>>().into_iter().collect()
+            .chain(asked)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
-    /// What each ask of a copy meets in the user's configuration, and where the copy is asked for it, in the
-    /// order of the asks; empty: weir wrote it.
+    /// Returns the answer of the user's configuration to each ask of a copy, with the address to which the copy's
+    /// requests are sent, in the order of the asks; empty if weir wrote the configuration.
     pub fn asked(&self) -> &[(SocketAddr, AskedRecord)] {
         &self.asked
     }
 
-    /// Address where it is asked over TLS, if it is.
+    /// Returns the address for requests over TLS, if there is one.
     pub fn tls_listen(&self) -> Option<SocketAddr> {
         self.tls_listen
     }
 
-    /// Where the proxy tells its troubles: its log, or what it prints.
+    /// Returns the path of the proxy's error log, or else of the file with what it prints.
     pub fn error_log(&self) -> PathBuf {
         match &self.error_log {
             Some(log) => self.prefix.join(log),
@@ -173,31 +174,32 @@ impl Configuration {
         }
     }
 
-    /// What the program printed since it was last started.
+    /// Returns the path of the file with what the program printed since it was last started.
     pub fn output(&self) -> PathBuf {
         self.prefix.join("logs/output")
     }
 
-    /// Its socket for administration, for a proxy that has one.
+    /// Returns the path of the administration socket, for a proxy that has one.
     pub(crate) fn admin_socket(&self) -> PathBuf {
         self.prefix.join(ADMIN_SOCKET)
     }
 
-    /// What was changed in a configuration of the user's; `None`: weir wrote it.
+    /// Returns the changes to a user's configuration; `None` if weir wrote the configuration.
     pub fn patch(&self) -> Option<&Patch> {
         self.own.as_ref().map(|own| &own.patch)
     }
 
-    /// The user's files that it is a copy of, as they were read, the main one first; empty: weir wrote it.
+    /// Returns the user's files that this is a copy of, as they were read, the main one first; empty if weir wrote the
+    /// configuration.
     pub fn originals(&self) -> &[(PathBuf, String)] {
         &self.originals
     }
 
-    /// The configuration's files by name, the main one first, without certificates and keys. Those of a
-    /// copy have their paths below the prefix for names.
+    /// Returns the configuration's files by name, the main one first, without certificates and keys. Files of a copy
+    /// are named by their paths below the prefix.
     ///
     /// # Errors
-    /// One cannot be read.
+    /// A file cannot be read.
     pub fn texts(&self) -> Result<Vec<(String, String)>, SutError> {
         if let Some(own) = &self.own {
             return Ok(own.texts());
@@ -208,7 +210,7 @@ impl Configuration {
         Ok(vec![(name.to_string_lossy().into_owned(), text)])
     }
 
-    /// Words of the proxy's, about the user's files where they are about copies of these.
+    /// Rewrites a message of the proxy's: names of copies become those of the user's files.
     pub(crate) fn told(&self, words: &str) -> String {
         match &self.own {
             Some(own) => own.told(&self.prefix, words),
@@ -216,7 +218,7 @@ impl Configuration {
         }
     }
 
-    /// That the proxy refuses it, in its own words.
+    /// Returns the error for a configuration that the proxy refuses, with the proxy's own words.
     pub(crate) fn refused(&self, words: &str) -> SutError {
         let own = self.own.as_ref();
         SutError::Refused {
@@ -233,11 +235,11 @@ impl Configuration {
     }
 }
 
-/// The socket for administration, relative to the prefix: proxies are started there, and a path to it
-/// from the root may be longer than a socket's address (108 bytes, unix(7)).
+/// Path of the administration socket, relative to the prefix: proxies are started there, and a path from the root may
+/// be longer than a socket's address (108 bytes, unix(7)).
 pub(crate) const ADMIN_SOCKET: &str = "run/admin.sock";
 
-/// The page of a proxy that serves files, and files of other sizes beside it, for its workers to read.
+/// Writes the page of a proxy that serves files, and files of other sizes beside it, readable by its workers.
 fn write_files(
     folder: &Path,
     page: u64,

@@ -1,4 +1,4 @@
-//! What can go wrong with a proxy, and what to do about it.
+//! Errors of handling a proxy, with hints on what to do about them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,56 +10,56 @@ use weir_probe::ProbeError;
 use weir_configuration::ConfigurationError;
 use weir_configuration::nginx::syntax::SyntaxError;
 
-/// Why a proxy cannot be had, configured, started or trusted. Where the proxy itself said
-/// something, its own words are kept.
+/// Error of finding, configuring, starting or checking a proxy. If the proxy itself gave a message, its wording is
+/// kept.
 #[derive(Debug, thiserror::Error)]
 pub enum SutError {
-    /// The program is not installed, or not where it was said to be.
+    /// The program is not installed, or not at the given path.
     #[error("{program} was not found {searched}")]
     NotFound {
-        /// Which proxy it is.
+        /// Kind of the proxy.
         kind: ProxyKind,
-        /// Its name, or the path that was given.
+        /// Name of the program, or the path that was given.
         program: String,
-        /// Where it was looked for.
+        /// Description of the places that were searched.
         searched: String,
-        /// How it is installed.
+        /// Command that installs the program.
         install: &'static str,
     },
-    /// The program could not be asked or started.
+    /// The program could not be started, or did not answer in time.
     #[error("cannot run {}: {source}", program.display())]
     Spawn {
-        /// Its path.
+        /// Path of the program.
         program: PathBuf,
-        /// The kernel's words.
+        /// Error from the kernel.
         source: io::Error,
     },
-    /// The program answers in a way that weir does not understand.
+    /// The program's answer is not that of the expected proxy.
     #[error("{} does not look like {}: `{words}`", program.display(), kind.title())]
     NotTheProgram {
-        /// Which proxy it was to be.
+        /// Kind of the proxy that was expected.
         kind: ProxyKind,
-        /// Its path.
+        /// Path of the program.
         program: PathBuf,
-        /// What it printed.
+        /// First line that the program printed.
         words: String,
     },
     /// A file, folder or socket of weir's own could not be written, read or opened.
     #[error("cannot {doing} {}: {source}", path.display())]
     File {
-        /// `create`, `write`, `read`, `remove` or `open a socket for`.
+        /// Action that was attempted: `create`, `write`, `read`, `remove` or `open a socket for`.
         doing: &'static str,
         /// The path, or the socket's address.
         path: PathBuf,
-        /// The kernel's words.
+        /// Error from the kernel.
         source: io::Error,
     },
-    /// The proxy's workers run as another user, who could not reach the files meant for them.
+    /// The proxy's workers run as another user, who cannot reach the files meant for them.
     #[error("{} cannot be entered by {user}, as whom the proxy's workers run", path.display())]
     NotReadable {
-        /// The folder in the way.
+        /// Folder that the workers' user cannot enter.
         path: PathBuf,
-        /// The workers' user.
+        /// User that the workers run as.
         user: String,
     },
     /// A setting names a parameter that the catalog does not have for this proxy.
@@ -70,64 +70,64 @@ pub enum SutError {
         /// The parameter's id.
         id: String,
     },
-    /// A setting that is no part of a proxy's configuration, such as a kernel parameter.
+    /// A setting is not part of a proxy's configuration, such as a kernel parameter.
     #[error("`{id}` is not a setting of the proxy's configuration")]
     NotOfProxy {
-        /// Its id.
+        /// Id of the setting.
         id: String,
     },
-    /// weir has no way to start it.
+    /// weir has no way to start the proxy.
     #[error("weir does not start {}", kind.title())]
     NotStartable {
         /// The proxy.
         kind: ProxyKind,
     },
-    /// The proxy cannot do what it is asked to.
+    /// The proxy does not have a function that is needed.
     #[error("{} cannot {what}", kind.title())]
     Unable {
         /// The proxy.
         kind: ProxyKind,
-        /// What was wanted, with the reason: `read its configuration again: …`.
+        /// Missing function and reason, as in "the proxy cannot {what}": `read its configuration again: …`.
         what: String,
     },
-    /// The proxy's socket for administration does not answer as it should.
+    /// The proxy's administration socket does not answer as it should.
     #[error("{} does not answer `{asked}` on its administration socket: {source}", kind.title())]
     Admin {
         /// The proxy.
         kind: ProxyKind,
-        /// What was asked.
+        /// Line or target of the request.
         asked: String,
-        /// What happened.
+        /// Error of the request.
         source: io::Error,
     },
-    /// What the proxy says of itself cannot be read.
+    /// The proxy's report about itself cannot be read.
     #[error("cannot read what {} reports about itself: {what}", kind.title())]
     Unreadable {
         /// The proxy.
         kind: ProxyKind,
-        /// What was read, and what is wrong with it.
+        /// Name of the report, and description of the error in it.
         what: String,
     },
-    /// A configuration of the user's that cannot be understood or changed.
+    /// The user's configuration cannot be understood or changed.
     #[error(transparent)]
     Own(#[from] ConfigurationError),
-    /// What a proxy is to be started through is not there.
+    /// A part of the launcher through which a proxy is to be started is missing.
     #[error("launcher `{name}`: {what}")]
     Launcher {
-        /// Its name in the study.
+        /// Name of the launcher in the study.
         name: String,
-        /// What is missing.
+        /// Description of the missing part.
         what: String,
     },
-    /// A reverse proxy was asked for without an origin server.
+    /// A reverse proxy is to be set up without an origin server.
     #[error("a reverse proxy needs the address of an origin server")]
     NoOrigin,
     /// The certificate for the proxies' TLS listeners cannot be made.
     #[error("cannot make a certificate for `{name}`: {words}")]
     Certificate {
-        /// The host that it was to be for.
+        /// Hosts that the certificate was to be for.
         name: String,
-        /// What the library says.
+        /// Error message of the library.
         words: String,
     },
     /// The proxy does not accept the configuration.
@@ -135,25 +135,25 @@ pub enum SutError {
     Refused {
         /// The proxy.
         kind: ProxyKind,
-        /// The configuration that was written, or the user's that it is a copy of.
+        /// Path of the configuration that was written, or of the user's file that it is a copy of.
         file: PathBuf,
-        /// What it said.
+        /// Message of the proxy.
         words: String,
-        /// What the arm changes in the user's configuration, where it is one: a diff, which may be
-        /// empty.
+        /// Diff of the arm's changes to the user's configuration, which may be empty. None if weir wrote the
+        /// configuration.
         change: Option<String>,
     },
     /// The configuration that the proxy prints cannot be read back.
     #[error("cannot read back the configuration that nginx prints: {0}")]
     Syntax(#[from] SyntaxError),
-    /// Somebody else listens at the proxy's address.
+    /// Another program listens at the proxy's address.
     #[error("{} cannot listen at {address}:{}", kind.title(), said(words))]
     PortTaken {
         /// The proxy.
         kind: ProxyKind,
         /// The address.
         address: SocketAddr,
-        /// What it said.
+        /// Message of the proxy.
         words: String,
     },
     /// The proxy ended before it listened.
@@ -163,9 +163,9 @@ pub enum SutError {
         kind: ProxyKind,
         /// The address.
         address: SocketAddr,
-        /// How it ended.
+        /// Exit status of the proxy.
         status: String,
-        /// What it said.
+        /// Message of the proxy.
         words: String,
     },
     /// The proxy runs, but does not accept connections.
@@ -175,31 +175,31 @@ pub enum SutError {
         kind: ProxyKind,
         /// The address.
         address: SocketAddr,
-        /// How long it was waited for.
+        /// Time waited for the proxy, seconds.
         seconds: u64,
-        /// What it said.
+        /// Message of the proxy.
         words: String,
     },
-    /// A process of the proxy ended while it should have served.
+    /// A process of the proxy ended although it should have served.
     #[error("the {what} of {} at {address} (process {pid}) ended during the run:{}", kind.title(), said(words))]
     Died {
         /// The proxy.
         kind: ProxyKind,
-        /// `master process` or `worker process`.
+        /// Role of the process: `master process` or `worker process`.
         what: &'static str,
-        /// The process that is no more.
+        /// Number of the process that ended.
         pid: u32,
         /// The proxy's address.
         address: SocketAddr,
-        /// The last lines of its error log.
+        /// Last lines of the proxy's error log.
         words: String,
     },
     /// There are not enough free ports for the arms.
     #[error("no free port was found at {address} in {tries} tries")]
     NoFreePort {
-        /// The address.
+        /// IP address on which ports were tried.
         address: std::net::IpAddr,
-        /// Ports that were tried.
+        /// Number of ports that were tried.
         tries: u32,
     },
     /// A counter of the kernel could not be read.
@@ -208,8 +208,8 @@ pub enum SutError {
 }
 
 impl SutError {
-    /// What somebody can do about it, as a sentence for a line of its own; `None` where the error
-    /// says it all.
+    /// Returns advice on what to do about the error, as a sentence for a line of its own; `None` if the error is clear
+    /// by itself.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             SutError::NotFound { install, .. } => {
@@ -223,14 +223,9 @@ impl SutError {
                 "set TMPDIR to a folder that everybody may enter, or run: chmod o+x {}",
                 path.display()
             ),
-            SutError::Refused {
-                change: Some(change),
-                ..
-            } => {
-                let lines = match change.is_empty() {
-                    true => "your file",
-                    false => "your file with this change",
-                };
+            SutError::Refused { change: Some(change), .. } => {
+                let lines =
+                    if change.is_empty() { "your file" } else { "your file with this change" };
                 format!(
                     "this is the proxy's own output about your configuration; line numbers are those of {lines}"
                 )
@@ -251,34 +246,25 @@ impl SutError {
         Some(hint)
     }
 
-    /// Whether the study, or a file that it names, has to be changed: nothing else would help.
+    /// Returns true if only a change to the study, or to a file that it names, can help.
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            SutError::Own(_)
-                | SutError::Unable { .. }
-                | SutError::Refused {
-                    change: Some(_),
-                    ..
-                }
+            SutError::Own(_) | SutError::Unable { .. } | SutError::Refused { change: Some(_), .. }
         )
     }
 
-    /// Wraps the kernel's words about a file of weir's own.
+    /// Wraps the kernel's error about a file of weir's own.
     pub(crate) fn file(
         doing: &'static str,
         path: impl AsRef<Path>,
     ) -> impl FnOnce(io::Error) -> SutError {
         let path = path.as_ref().to_owned();
-        move |source| SutError::File {
-            doing,
-            path,
-            source,
-        }
+        move |source| SutError::File { doing, path, source }
     }
 }
 
-/// A proxy's own words, on lines of their own.
+/// Formats a proxy's own words on lines of their own.
 fn said(words: &str) -> String {
     match words.trim_end() {
         "" => " it printed nothing".to_owned(),
@@ -286,12 +272,10 @@ fn said(words: &str) -> String {
     }
 }
 
-/// The change that a refusal is about.
+/// Formats the change that a refusal is about.
 fn shown(change: &Option<String>) -> String {
     let change = change.as_deref().filter(|change| !change.is_empty());
-    change.map_or_else(String::new, |change| {
-        format!("\nwith this change:\n{change}")
-    })
+    change.map_or_else(String::new, |change| format!("\nwith this change:\n{change}"))
 }
 
 #[cfg(test)]

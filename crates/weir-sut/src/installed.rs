@@ -1,4 +1,4 @@
-//! Programs that are installed: where they are, and what they say when they are asked something.
+//! Installed programs: finding them, and running them for their version or other output.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,32 +21,32 @@ use crate::observed::Running;
 use crate::processes::POLL;
 use crate::{Configuration, Effective, Proxy, SutError};
 
-/// Folders of system programs, where an unprivileged user's PATH does not look, and where weir's
-/// set-up puts what no package brings.
+/// Folders of system programs, which an unprivileged user's PATH lacks, and in which weir's set-up puts programs that
+/// have no package.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/local/bin"];
 
-/// Where programs of a user's own go, below the home folder.
+/// Folder of a user's own programs, below the home folder.
 const OWN_FOLDER: &str = ".local/bin";
 
-/// Reads what a proxy runs with where loads meet it, from the text in which it told that.
+/// Reads a proxy's configuration on the way that loads take, from the text of the proxy's own report.
 pub(crate) type Told = fn(String, &Meeting, &Catalog) -> Result<Effective, SutError>;
 
-/// How a kind of proxy is known when it is met.
+/// Properties by which a kind of proxy is recognised, and functions for it.
 pub(crate) struct Marks {
     pub(crate) kind: ProxyKind,
-    /// What its program is called, by preference.
+    /// Names of the program, in order of preference.
     pub(crate) names: &'static [&'static str],
-    /// The argument upon which it says its version and ends.
+    /// Argument that makes the program print its version and exit.
     pub(crate) ask: &'static str,
-    /// The version in what it says, as records have it; none in the words of another program.
+    /// Parser of the version from the program's output, in the form for records; None for output of another program.
     pub(crate) version_of: fn(&str) -> Option<String>,
-    /// What somebody without it can do.
+    /// Advice to users who do not have the program.
     pub(crate) install: &'static str,
-    /// What it runs with, from the text in which it told that elsewhere; `None`: no such text is read.
+    /// Reader of the configuration from a text that a proxy elsewhere reported; `None` if such texts are not supported.
     pub(crate) told: Option<Told>,
-    /// How one is observed that weir did not start.
+    /// Functions to observe a proxy of this kind that weir did not start.
     pub(crate) running: &'static Running,
-    /// What asks and starts the one that was found.
+    /// Constructor of the proxy from its installed program.
     pub(crate) open: fn(Installed) -> Result<Arc<dyn Proxy>, SutError>,
 }
 
@@ -57,13 +57,13 @@ pub struct Installed {
     pub(crate) program: PathBuf,
     /// Name and version: `nginx/1.22.1`.
     pub(crate) version: String,
-    /// All that it said with its version.
+    /// Full output of the command that printed the version.
     pub(crate) said: String,
 }
 
 impl Installed {
-    /// Looks for a proxy's program, where it is said to be or else on PATH and in the folders of system
-    /// programs, and asks its version.
+    /// Finds a proxy's program, at the given path or else on PATH and in the folders of system programs, and reads its
+    /// version.
     ///
     /// # Errors
     /// [`SutError::NotFound`]; or the program is something else.
@@ -74,12 +74,7 @@ impl Installed {
         ask.arg(marks.ask);
         let said = words(&output(ask)?);
         match (marks.version_of)(&said) {
-            Some(version) => Ok(Installed {
-                kind,
-                program,
-                version,
-                said,
-            }),
+            Some(version) => Ok(Installed { kind, program, version, said }),
             None => Err(SutError::NotTheProgram {
                 kind,
                 program,
@@ -89,7 +84,7 @@ impl Installed {
         }
     }
 
-    /// One that is only thought of.
+    /// Returns a program that does not exist, for tests.
     #[cfg(test)]
     pub(crate) fn test(kind: ProxyKind, version: &str) -> Installed {
         Installed {
@@ -100,12 +95,12 @@ impl Installed {
         }
     }
 
-    /// A command that asks the program something.
+    /// Returns a command that runs the program for its output.
     pub(crate) fn command(&self) -> Command {
         command(&self.program)
     }
 
-    /// Runs the program to its end as it is run to serve with a configuration: in its prefix, with its
+    /// Runs the program to its end in the environment in which it serves a configuration: in its prefix, with its
     /// arguments and variables.
     ///
     /// # Errors
@@ -125,8 +120,8 @@ impl Installed {
     }
 }
 
-/// The program behind a name or path: the path that was given, or else the first of its names on PATH
-/// or in the folders of system programs.
+/// Returns the program of a name or path: the path that was given, or else the first of its names on PATH or in the
+/// folders of system programs.
 ///
 /// # Errors
 /// [`SutError::NotFound`].
@@ -151,7 +146,7 @@ pub(crate) fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf
         .ok_or_else(|| not_found(given[0].display().to_string(), "on PATH or in /usr/sbin"))
 }
 
-/// A program on PATH or in the folders of system programs.
+/// Finds a program on PATH, in the folders of system programs or in the user's own.
 pub(crate) fn find_on_path(name: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(OWN_FOLDER));
@@ -161,44 +156,40 @@ pub(crate) fn find_on_path(name: &Path) -> Option<PathBuf> {
         .find_map(|folder| executable_at(&folder.join(name)))
 }
 
-/// The absolute path of an executable file: programs are run from other folders than weir's.
+/// Returns the absolute path of an executable file, since programs are run from other folders than weir's.
 pub(crate) fn executable_at(path: &Path) -> Option<PathBuf> {
     let file = fs::metadata(path).ok()?;
     let is_executable = file.is_file() && file.permissions().mode() & 0o111 != 0;
     is_executable.then(|| std::path::absolute(path).ok())?
 }
 
-/// A command that asks the program something.
+/// Returns a command that runs a program for its output.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     shielded(&mut command).stdin(Stdio::null());
     command
 }
 
-/// How long a program may take to answer: 10,000 servers are checked in seconds. A configuration may have
-/// it wait for a FIFO's other end, or make a million sites of ten lines.
+/// Maximum time for a program to answer: 10,000 servers are checked in seconds. A configuration may make the program
+/// wait for a FIFO's other end, or have a million sites of ten lines.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Bytes of each of its outputs that are read.
+/// Maximum number of bytes read from each output of a program.
 const MOST: u64 = 128 << 20;
 
 /// Runs a command to its end.
 ///
 /// # Errors
-/// [`SutError::Spawn`], also for one that has not ended after two minutes.
+/// [`SutError::Spawn`], also for a command that has not ended after two minutes.
 pub(crate) fn output(command: Command) -> Result<Output, SutError> {
     output_within(command, PATIENCE)
 }
 
 fn output_within(mut command: Command, patience: Duration) -> Result<Output, SutError> {
     let program = PathBuf::from(command.get_program());
-    let failed = |source| SutError::Spawn {
-        program: program.clone(),
-        source,
-    };
+    let failed = |source| SutError::Spawn { program: program.clone(), source };
     // A group of its own: what it has started ends with it.
-    let command = command.process_group(0);
-    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let command = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     let group = Pid::from_child(&child);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -221,14 +212,10 @@ fn output_within(mut command: Command, patience: Duration) -> Result<Output, Sut
         let read = reader.and_then(|reader| reader.join().ok());
         read.unwrap_or_default()
     };
-    Ok(Output {
-        status,
-        stdout: bytes(stdout),
-        stderr: bytes(stderr),
-    })
+    Ok(Output { status, stdout: bytes(stdout), stderr: bytes(stderr) })
 }
 
-/// Reads a pipe to its end.
+/// Reads a pipe to its end, on a thread of its own.
 fn all_of(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -238,17 +225,19 @@ fn all_of(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// The first word behind what some line begins with.
+/// Returns the first word behind `begin`, on the first line that begins with it.
 pub(crate) fn word_behind<'w>(words: &'w str, begin: &str) -> Option<&'w str> {
     let rest = words.lines().find_map(|line| line.strip_prefix(begin))?;
     rest.split_ascii_whitespace().next()
 }
 
-/// All that a program printed, to whichever of its two outputs.
+/// Returns everything that a program printed, to either of its two outputs.
 pub(crate) fn words(output: &Output) -> String {
-    let texts = [&output.stdout, &output.stderr];
-    let texts = texts.map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
-    let said: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+    let said: Vec<String> = [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned())
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect();
     said.join("\n")
 }
 
@@ -265,10 +254,7 @@ mod tests {
         let mut says = Command::new("sh");
         says.args(["-c", "echo said; echo told >&2; exit 3"]);
         let output = output(says).unwrap();
-        assert_eq!(
-            (&*output.stdout, &*output.stderr),
-            (&b"said\n"[..], &b"told\n"[..])
-        );
+        assert_eq!((&*output.stdout, &*output.stderr), (&b"said\n"[..], &b"told\n"[..]));
         assert_eq!(output.status.code(), Some(3));
     }
 }

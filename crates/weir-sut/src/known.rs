@@ -1,4 +1,4 @@
-//! The proxies that weir starts, by their kinds.
+//! Proxies that weir starts, by kind.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,23 @@ use crate::met::Meeting;
 use crate::observed::{ObservedProxy, Process};
 use crate::{Effective, Proxy, SutError};
 
-/// What a proxy runs with that is somewhere else where loads meet it, from the text in which it tells that: what `nginx -T`
-/// prints; Envoy's `/config_dump`, and its `/server_info` before or behind that.
+/// Reads the configuration of a proxy elsewhere, on the way that loads take, from the text of its own report: the
+/// output of `nginx -T`, or Envoy's `/config_dump` with its `/server_info` before or behind it.
 ///
 /// # Errors
-/// The text cannot be read; or weir does not read any of this kind.
+/// The text cannot be read; or weir does not read texts of this kind of proxy.
 pub fn told(
     kind: ProxyKind,
     text: String,
     meeting: &Meeting,
     catalog: &Catalog,
 ) -> Result<Effective, SutError> {
-    let read = marks(kind).and_then(|marks| marks.told);
-    let read = read.ok_or(SutError::NotStartable { kind })?;
+    let read = marks(kind).and_then(|marks| marks.told).ok_or(SutError::NotStartable { kind })?;
     read(text, meeting, catalog)
 }
 
-/// Looks for a proxy's program, where it is said to be or else on PATH and in the folders of system
-/// programs, and asks its version.
+/// Finds a proxy's program, at the given path or else on PATH and in the folders of system programs, and reads its
+/// version.
 ///
 /// # Errors
 /// [`SutError::NotFound`]; or the program is something else; or weir does not start this kind.
@@ -38,7 +37,7 @@ pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>
     (marks.open)(Installed::find(marks, executable)?)
 }
 
-/// Where [`find`] looks for a proxy's program when nobody says where it is. Nothing is run.
+/// Returns the program that [`find`] would use without a given path. Runs nothing.
 ///
 /// # Errors
 /// [`SutError::NotFound`]; or weir does not start this kind.
@@ -47,18 +46,18 @@ pub fn locate(kind: ProxyKind) -> Result<PathBuf, SutError> {
     installed::locate(marks, None)
 }
 
-/// The proxy that these processes are, which is asked at an address and which weir did not start; `None`: they are no
-/// program that is known here.
+/// Returns the proxy that these processes run and that listens at an address, without weir having started it; `None` if
+/// they run no known program.
 pub fn observe(processes: &[u32], address: SocketAddr) -> Option<ObservedProxy> {
     let process = Process::first(processes)?;
     let running = marks(process.kind)?.running;
     Some(ObservedProxy::of(&process, running, address))
 }
 
-/// How the proxies of weir's list are known: each has a module here by its name.
+/// Defines the properties of each proxy of weir's list, from the module with its name.
 macro_rules! marks_by_kind {
     ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
-        /// How a kind of proxy is known; `None` for one that weir does not start.
+        /// Returns the properties of a kind of proxy; `None` for a kind that weir does not start.
         fn marks(kind: ProxyKind) -> Option<&'static Marks> {
             match kind {
                 $(ProxyKind::$variant => Some(&crate::$name::MARKS),)*

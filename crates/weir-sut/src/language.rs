@@ -1,4 +1,4 @@
-//! What a proxy's module does with configurations that users wrote.
+//! Handling of users' configurations by a proxy's module.
 
 use std::path::Path;
 
@@ -10,38 +10,38 @@ use weir_model::study::AskSpec;
 
 use crate::SutError;
 
-/// What a proxy cannot do whose language is not known here.
+/// Reason given for proxies whose language is not supported.
 pub(crate) const NOT_YET: &str =
     "be started with your own configuration: weir cannot change its configurations yet";
 
-/// What a proxy's module does with configurations that users wrote.
+/// Handling of users' configurations, implemented by a proxy's module.
 pub trait Language {
-    /// Reads a configuration with all that it includes, and puts settings into it: as it is, and changed.
+    /// Reads a configuration with all that it includes, and puts settings into it. Returns it unchanged and changed.
     ///
     /// # Errors
     /// A file cannot be read or understood, or has no place for a setting.
     fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError>;
 
-    /// What answers the requests of a load: one for each.
+    /// Finds the parts that answer the requests of a load, one result for each request.
     ///
     /// # Errors
-    /// No listener is as asked, or a host or path that is named meets nothing.
+    /// No listener fits the ask, or nothing answers a host or path that it names.
     fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
 
-    /// Finds what a copy replaces, of what the requests of a load meet.
+    /// Finds the parts that a copy replaces among those that answer the requests of a load.
     ///
     /// # Errors
-    /// As for [`Language::look_up`].
+    /// Same as [`Language::look_up`].
     fn replaced(
         &self,
         source: &Source,
         ask: &AskSpec,
     ) -> Result<Vec<ReplacedRecord>, ConfigurationError>;
 
-    /// The certificates that a configuration shows to the clients of a load.
+    /// Returns the certificates that a configuration shows to the clients of a load.
     ///
     /// # Errors
-    /// As for [`Language::look_up`].
+    /// Same as [`Language::look_up`].
     fn certificates(
         &self,
         source: &Source,
@@ -51,7 +51,7 @@ pub trait Language {
     /// Makes a copy fit to run in a trial.
     ///
     /// # Errors
-    /// No listener is as asked, or something cannot be as a copy needs it.
+    /// No listener fits the ask, or something cannot be changed as a copy needs it.
     fn adapt(
         &self,
         source: &Source,

@@ -1,18 +1,16 @@
-//! How the processes of a proxy are started: `weir launch [OPTIONS] -- PROGRAM ARGUMENTS…`.
+//! Start of a proxy's processes: `weir launch [OPTIONS] -- PROGRAM ARGUMENTS…`.
 //!
-//! Between the fork and the exec of a new process one may set its CPUs, its limits and what becomes
-//! of it when its parent dies. Rust's way to run code there is `unsafe` (`pre_exec`), because
-//! little is allowed between the fork and the exec of a process with threads. weir therefore starts
-//! *itself* as a hidden subcommand, a fresh process where everything is allowed, which sets all
-//! this for itself and then becomes the program by exec. Limits, CPUs, group and death signal
-//! survive exec (execve(2)), and the process number stays.
+//! Between the fork and the exec of a new process one may set its CPUs, its limits and what becomes of it when its
+//! parent dies. Rust's way to run code there is `unsafe` (`pre_exec`), because little is allowed between the fork and
+//! the exec of a process with threads. weir therefore starts *itself* as a hidden subcommand, a fresh process in which
+//! everything is allowed, which sets all this for itself and then becomes the program by exec. Limits, CPUs, group and
+//! death signal survive exec (execve(2)), and the process number stays.
 //!
-//! **Whoever spawns must outlive the proxy.** The death signal comes when the *thread* that spawned
-//! the process ends, not its whole process (prctl(2), PR_SET_PDEATHSIG). Spawn from the main
-//! thread, or from one that lives as long as the run; never from a short-lived helper thread.
+//! **The spawning thread must outlive the proxy.** The death signal comes when the *thread* that spawned the process
+//! ends, not its whole process (prctl(2), PR_SET_PDEATHSIG). Spawn from the main thread, or from one that lives as long
+//! as the run; never from a short-lived helper thread.
 //!
-//! A master process on SIGTERM ends its workers and itself. So even `kill -9` of weir leaves
-//! no proxy behind.
+//! On SIGTERM, a master process ends its workers and itself. Even `kill -9` of weir therefore leaves no proxy behind.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -26,24 +24,24 @@ use weir_probe::ProcessId;
 
 use crate::orphans::note;
 
-/// What a program is bound to, besides to weir's life.
+/// Restrictions of a program, besides its tie to weir's life.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// CPUs it may run on; `None`: those that weir may.
+    /// CPUs that the program may run on; `None` for those that weir may.
     pub cpus: Option<CpuSet>,
-    /// Soft limit of open descriptors; `None`: weir's own. weir raises its own for its load engine,
-    /// so a proxy that shall meet what a service meets wants a figure here (systemd gives 1024).
+    /// Soft limit of open descriptors; `None` for weir's own. weir raises its own for its load engine, so set it if a
+    /// proxy is to have the limit of a service (systemd gives 1024).
     pub nofile: Option<u64>,
-    /// Program and arguments that the proxy's command line is put behind; empty: none.
+    /// Program and arguments placed in front of the proxy's command line; empty for none.
     pub prefix: Vec<String>,
-    /// Variables of the environment that are set for it, and for what it is started through.
+    /// Environment variables that are set for the program, and for the launcher in front of it.
     pub environment: Vec<(String, String)>,
-    /// File in which its process is noted before it becomes the program: from its first moment on, it can
-    /// be found by whoever sweeps after a weir that was killed.
+    /// File in which the process is noted before it becomes the program, so that from its first moment on a sweep after
+    /// a killed weir can find it.
     pub note: Option<PathBuf>,
 }
 
-/// Makes commands that go through `weir launch`.
+/// Maker of commands that go through `weir launch`.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     program: PathBuf,
@@ -51,13 +49,13 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// A launcher from weir's own executable (`std::env::current_exe`).
+    /// Creates a launcher from weir's own executable (`std::env::current_exe`).
     pub fn new(weir: PathBuf) -> Launcher {
         Launcher::through(weir, ["launch"])
     }
 
-    /// A launcher from any executable that hands what follows `leading` to [`launch_main`]. Test
-    /// executables are their own launchers by this.
+    /// Creates a launcher from any executable that passes the arguments behind `leading` to [`launch_main`]. Test
+    /// executables are their own launchers this way.
     pub fn through<S: Into<OsString>>(
         program: PathBuf,
         leading: impl IntoIterator<Item = S>,
@@ -66,8 +64,8 @@ impl Launcher {
         Launcher { program, leading }
     }
 
-    /// A command that becomes `program`. Its arguments are to be added by the caller; its process
-    /// number will be the program's.
+    /// Returns a command that becomes `program`. The caller adds the program's arguments; the command's process number
+    /// will be the program's.
     pub fn command(&self, launch: &Launch, program: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.leading);
@@ -92,33 +90,33 @@ impl Launcher {
     }
 }
 
-/// Why `weir launch` did not become the program.
+/// Reason why `weir launch` did not become the program.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// It is not for people, and was called in a way that weir does not.
+    /// The subcommand, which is for weir's own use, was called in a way that weir does not use.
     #[error("weir launch is weir's own: {what}")]
     Usage {
-        /// What is wrong.
+        /// Description of the mistake.
         what: String,
     },
     /// weir ended before the program could be tied to it.
     #[error("the weir that asked for this process (process {parent}) has ended")]
     ParentGone {
-        /// Its process number.
+        /// Process number of that weir.
         parent: u32,
     },
     /// The kernel refused.
     #[error("cannot {doing}: {source}")]
     Refused {
-        /// What was tried.
+        /// Action that was attempted, as in "cannot {doing}".
         doing: String,
-        /// The kernel's words.
+        /// Error from the kernel.
         source: io::Error,
     },
 }
 
-/// The whole of the hidden subcommand: `arguments` is what follows `launch`. Does not return when
-/// all goes well, since this process then is the program.
+/// Runs the hidden subcommand; `arguments` are those behind `launch`. Does not return on success, since this process is
+/// then the program.
 pub fn launch_main(arguments: impl IntoIterator<Item = OsString>) -> LaunchError {
     let request = match Request::parse(arguments) {
         Ok(request) => request,
@@ -137,15 +135,15 @@ pub fn launch_main(arguments: impl IntoIterator<Item = OsString>) -> LaunchError
     refused(format!("run {}", request.program.to_string_lossy()))(command.exec())
 }
 
-/// The variable that carries the value of another one up to the program.
+/// Returns the name of the variable that carries another variable's value until the program runs.
 fn carried(name: &str) -> String {
     format!("WEIR_LAUNCH_{name}")
 }
 
-/// Variables by which a program is led to sockets of somebody's: nginx takes the descriptors that `NGINX`
-/// names for listening sockets to go on with, others those of systemd, which is told of starts and ends by
-/// `NOTIFY_SOCKET`; Go, and so Caddy, asks origin servers through the proxy of `HTTP_PROXY`, however it is
-/// written.
+/// Variables that lead a program to somebody else's sockets. nginx takes the descriptors named in `NGINX` for listening
+/// sockets to continue with, and other programs those of systemd, to which they report starts and ends through
+/// `NOTIFY_SOCKET`. Go, and so Caddy, reaches origin servers through the proxy in `HTTP_PROXY`, in either case of
+/// letters.
 #[rustfmt::skip]
 const LEADING_ELSEWHERE: [&str; 13] = [
     "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "JOURNAL_STREAM", "LISTEN_FDNAMES", "LISTEN_FDS",
@@ -153,7 +151,7 @@ const LEADING_ELSEWHERE: [&str; 13] = [
     "https_proxy",
 ];
 
-/// Leaves out of a program's environment what would lead it to sockets and files that are not the run's own.
+/// Removes variables from a program's environment that would lead it to sockets and files that are not the run's own.
 pub(crate) fn shielded(command: &mut Command) -> &mut Command {
     for name in LEADING_ELSEWHERE {
         command.env_remove(name);
@@ -167,7 +165,7 @@ pub(crate) fn shielded(command: &mut Command) -> &mut Command {
     command
 }
 
-/// What [`Launcher::command`] asks for.
+/// Options that [`Launcher::command`] passes on.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
     death_signal: Option<Signal>,
@@ -175,7 +173,7 @@ struct Request {
     cpus: Option<CpuSet>,
     nofile: Option<u64>,
     note: Option<PathBuf>,
-    /// Names of variables ([`carried`]).
+    /// Names of variables whose values arrive under the names of [`carried`].
     environment: Vec<String>,
     program: OsString,
     arguments: Vec<OsString>,
@@ -195,9 +193,7 @@ impl Request {
             let value = arguments.next().unwrap_or_default();
             request.option(&option, &value)?;
         }
-        request.program = arguments
-            .next()
-            .ok_or_else(|| usage("the program is missing"))?;
+        request.program = arguments.next().ok_or_else(|| usage("the program is missing"))?;
         request.arguments = arguments.collect();
         Ok(request)
     }
@@ -262,24 +258,18 @@ fn set_nofile(soft: u64) -> Result<(), LaunchError> {
         // Above the hard limit only the privileged get, by raising both.
         maximum: hard.map(|hard| hard.max(soft)),
     };
-    rustix::process::setrlimit(Resource::Nofile, limit).map_err(refused(format!(
-        "set the limit of open descriptors to {soft}"
-    )))
+    rustix::process::setrlimit(Resource::Nofile, limit)
+        .map_err(refused(format!("set the limit of open descriptors to {soft}")))
 }
 
 fn usage(what: &str) -> LaunchError {
-    LaunchError::Usage {
-        what: what.to_owned(),
-    }
+    LaunchError::Usage { what: what.to_owned() }
 }
 
-/// Wraps the kernel's words.
+/// Wraps an error from the kernel.
 fn refused<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> LaunchError {
     let doing = doing.into();
-    move |source| LaunchError::Refused {
-        doing,
-        source: source.into(),
-    }
+    move |source| LaunchError::Refused { doing, source: source.into() }
 }
 
 #[cfg(test)]
@@ -302,10 +292,7 @@ mod tests {
         let launcher = Launcher::new(PathBuf::from("/usr/bin/weir"));
         let mut command = launcher.command(&launch, Path::new("/usr/sbin/nginx"));
         command.args(["-p", "a folder", "--", "--cpus"]);
-        let carried = (
-            OsStr::new("WEIR_LAUNCH_LD_PRELOAD"),
-            Some(OsStr::new("/a=b.so")),
-        );
+        let carried = (OsStr::new("WEIR_LAUNCH_LD_PRELOAD"), Some(OsStr::new("/a=b.so")));
         assert_eq!(command.get_envs().collect::<Vec<_>>(), [carried]);
         let mut arguments = command.get_args().map(OsStr::to_owned);
         assert_eq!(arguments.next(), Some(OsString::from("launch")));
@@ -336,10 +323,7 @@ mod tests {
             &["--colour", "red", "--", "true"],
         ] {
             let error = parse(bad).unwrap_err();
-            assert!(
-                matches!(error, LaunchError::Usage { .. }),
-                "{bad:?}: {error}"
-            );
+            assert!(matches!(error, LaunchError::Usage { .. }), "{bad:?}: {error}");
         }
     }
 }

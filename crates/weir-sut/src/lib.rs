@@ -1,19 +1,19 @@
-//! Proxies under test: their configuration, their processes, and what they are really running with.
+//! Proxies under test: their configuration, their processes, and their effective settings.
 //!
-//! The way of a proxy through this crate:
+//! Steps for a proxy in this crate:
 //!
-//! 1. [`find`] looks for the program and asks its version;
-//! 2. `Proxy::write` writes a configuration of weir's own, or a changed copy of the user's, into a
-//!    prefix of its own under the run's [`WorkFolder`] — never the system's service, files or logs;
-//! 3. `Proxy::check` lets the program itself say whether it accepts it;
-//! 4. [`start`] starts it through a [`Launcher`], which pins it, bounds it and ties its life
-//!    to weir's, and gives a [`RunningProxy`] that is stopped when it is dropped;
-//! 5. [`Proxy::effective`] says what it understood, [`Proxy::counters`] what it counts.
+//! 1. [`find`] looks for the program and reads its version;
+//! 2. `Proxy::write` writes a configuration of weir's own, or a changed copy of the user's, into a prefix of its own
+//!    under the run's [`WorkFolder`] — never the system's service, files or logs;
+//! 3. `Proxy::check` lets the program itself check the configuration;
+//! 4. [`start`] starts the program through a [`Launcher`], which pins it, limits it and ties its life to weir's, and
+//!    returns a [`RunningProxy`] that is stopped when it is dropped;
+//! 5. [`Proxy::effective`] returns the configuration as the program understood it, [`Proxy::counters`] its counters.
 //!
 //! One module for each proxy implements [`Proxy`].
 //!
-//! What a parameter is called in a proxy's own language is data (`weir-parameters`); how such a
-//! configuration is laid out, and how the program is run, is here. This crate knows no load.
+//! Names of parameters in a proxy's own language are data (`weir-parameters`); the layout of such a configuration, and
+//! the way to run the program, are here. This crate does not generate load.
 
 pub mod admin;
 mod caddy;

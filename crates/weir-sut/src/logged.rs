@@ -1,38 +1,34 @@
-//! A line of the log of requests that weir has proxies write for itself.
+//! Line of the request log that weir has proxies write for it.
 
-/// The file, below the prefix, of proxies that can name one.
+/// Path of the log below the prefix, for proxies whose log can have any path.
 pub(crate) const FILE: &str = "logs/requests.log";
 
-/// The first word of a line of weir's own.
+/// First word of weir's own lines.
 pub(crate) const MARK: &str = "weir";
 
-/// Where the time of a request went, as a proxy's log tells it. Microseconds; `None`: it does not tell.
+/// Duration of a request and its parts from a proxy's log, microseconds; `None` if the log does not have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoggedRequest {
-    /// When it ended, since 1970.
+    /// End of the request, microseconds since 1970.
     pub end_us: u64,
-    /// What it took from the first byte that the proxy saw of it to the last one of the answer.
+    /// Time from the first byte of the request that the proxy saw to the last byte of the answer.
     pub total_us: u64,
-    /// Of this: reading the request, waiting for a connection that may be used, opening one, waiting for the origin,
-    /// and the rest of its answer.
+    /// Parts of the total: reading the request, waiting for a connection that may be used, opening a connection,
+    /// waiting for the origin, and the rest of the answer.
     pub parts_us: [Option<u64>; 5],
-    /// How many requests it stands for, times 1000.
+    /// Number of requests that this one represents, times 1000.
     pub stands_for: u64,
 }
 
-/// A decimal number of seconds in microseconds; `None` for `-`.
+/// Parses a decimal number of seconds into microseconds; `None` for `-`.
 pub(crate) fn seconds_us(word: &str) -> Option<u64> {
     let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
     let micros = format!("{fraction:0<6}");
     let micros: u64 = micros.get(..6)?.parse().ok()?;
-    whole
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1_000_000)?
-        .checked_add(micros)
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)
 }
 
-/// What a line of weir's own says, word by word.
+/// Splits one of weir's own lines into its `N` words behind the mark; `None` for other lines.
 pub(crate) fn words<const N: usize>(line: &str) -> Option<[&str; N]> {
     let mut words = line.split('|');
     (words.next()? == MARK).then_some(())?;

@@ -1,4 +1,4 @@
-//! Where loads meet a proxy's configuration.
+//! Parts of a proxy's configuration that loads reach.
 
 use std::net::SocketAddr;
 
@@ -6,35 +6,37 @@ use weir_configuration::{Asked, Spot};
 
 use crate::Configuration;
 
-/// What one request of a load meets on its way in. Its spots are in the user's files with the arm's settings in them;
-/// in the copy lines of nginx, names of HAProxy's sections and pointers are the same.
+/// Listener and blocks that one request of a load reaches. Spots are in the user's files with the arm's settings in
+/// them; in the copy, the lines of nginx, the names of HAProxy's sections and the pointers are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Met {
-    /// The listener.
+    /// Address of the listener.
     pub(crate) at: SocketAddr,
-    /// Whether that one speaks TLS.
+    /// True if the listener speaks TLS.
     pub(crate) is_secure: bool,
-    /// nginx: the `server`; HAProxy: the `frontend` or `listen`; Envoy: the virtual host. `None`: not known.
+    /// Block of the server: for nginx the `server`, for HAProxy the `frontend` or `listen`, for Envoy the virtual host.
+    /// `None` if not known.
     pub(crate) server: Option<Spot>,
-    /// nginx: the innermost `location`; HAProxy: the `backend` or `listen`; Envoy: the route. `None`: not known.
+    /// Block of the location: for nginx the innermost `location`, for HAProxy the `backend` or `listen`, for Envoy the
+    /// route. `None` if not known.
     pub(crate) location: Option<Spot>,
 }
 
-/// Where loads meet a proxy that is somewhere else, and what they ask there.
+/// Address of a proxy elsewhere that loads reach, and their first request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meeting {
-    /// The address that they are sent to, which may be that of a Service before the listener.
+    /// Address that requests are sent to, which may be that of a Service before the listener.
     pub at: SocketAddr,
-    /// Whether all of them speak TLS.
+    /// True if all loads speak TLS.
     pub is_secure: bool,
-    /// The host that the first one names.
+    /// Host that the first load names.
     pub host: String,
-    /// Its first target.
+    /// First target of the first load.
     pub target: String,
 }
 
 impl Met {
-    /// What was looked up.
+    /// Creates a value from the result of a look-up.
     pub(crate) fn of(at: SocketAddr, asked: &Asked) -> Met {
         Met {
             server: asked.server.clone(),
@@ -43,19 +45,14 @@ impl Met {
         }
     }
 
-    /// A listener of which no more is known.
+    /// Creates a value for a listener of which nothing else is known.
     pub(crate) fn at(at: SocketAddr, is_secure: bool) -> Met {
-        Met {
-            at,
-            is_secure,
-            server: None,
-            location: None,
-        }
+        Met { at, is_secure, server: None, location: None }
     }
 }
 
 impl Configuration {
-    /// Where loads meet it, one for each different way; at least one.
+    /// Returns the ways of loads through the configuration, each different one once; at least one.
     pub(crate) fn met(&self) -> Vec<Met> {
         if !self.met.is_empty() {
             return self.met.clone();

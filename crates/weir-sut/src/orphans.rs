@@ -1,15 +1,14 @@
-//! Processes of proxies whose weir, or whose main process, is gone.
+//! Processes of proxies whose weir, or whose main process, has ended.
 //!
-//! Workers outlive a master that was killed, and name nobody any more: their parent is another, their
-//! command line says only what they are. They are known by either of these:
+//! Workers outlive a master that was killed, and nothing names their owner any more: their parent is another process,
+//! and their command line says only what they are. They are recognised by either of these:
 //!
-//! * They run a program that was noted in the prefix ([`PROGRAM_FILE`]), and hold a file below it open
-//!   for writing.
-//! * Their number and their start time were noted there ([`PROCESSES_FILE`]). The kernel does not show
-//!   program and files of a process that is not dumpable (proc(5), prctl(2)): one whose program has
-//!   capabilities of its own or may not be read, one that has become another user. Such a program also
-//!   outlives a weir that is killed, for the kernel takes the death signal from it (prctl(2),
-//!   PR_SET_PDEATHSIG).
+//! * They run a program that was noted in the prefix ([`PROGRAM_FILE`]), and hold a file below the prefix open for
+//!   writing.
+//! * Their number and their start time were noted in the prefix ([`PROCESSES_FILE`]). The kernel hides program and
+//!   files of a process that is not dumpable (proc(5), prctl(2)): one whose program has capabilities of its own or may
+//!   not be read, or one that has become another user. Such a program also outlives a weir that is killed, since the
+//!   kernel takes the death signal from it (prctl(2), PR_SET_PDEATHSIG).
 
 use std::fs;
 use std::io;
@@ -19,44 +18,41 @@ use weir_probe::{ProcessId, process};
 
 use crate::processes::{descendants, living};
 
-/// Name of the file in a prefix that says which program runs there.
+/// Name of the file in a prefix that names the program that runs there.
 pub(crate) const PROGRAM_FILE: &str = "program";
 
-/// Name of the file in a prefix that lists the processes that were started there, the first one first: it
-/// leads the group of all of them.
+/// Name of the file in a prefix that lists the processes that were started there. The first one leads the group of all
+/// of them.
 pub(crate) const PROCESSES_FILE: &str = "processes";
 
-/// Characters of a program's name that the kernel keeps (TASK_COMM_LEN, proc_pid_comm(5)).
+/// Number of characters of a program's name that the kernel keeps (TASK_COMM_LEN, proc_pid_comm(5)).
 const NAME_LENGTH: usize = 15;
 
-/// `O_ACCMODE` of open(2), under which 0 is to read alone.
+/// Mask `O_ACCMODE` of open(2), under which 0 means read only.
 const ACCESS_MODE: u32 = 3;
 
-/// The processes that run a prefix's program and write below it. Nobody but weir's user may write
-/// there, and weir starts no other process of that program there than its proxy's, so there is no
-/// doubt whose they are.
+/// Returns the processes that run a prefix's program and write below the prefix. Only weir's user may write there, and
+/// weir starts no other process of that program there than its proxy's, so they certainly belong to the proxy.
 pub(crate) fn writers_below(prefix: &Path) -> Vec<ProcessId> {
     let programs = programs(prefix);
     let runs_one = |pid: u32| program_of(pid).is_some_and(|program| programs.contains(&program));
     found(|process| runs_one(process.pid) && writes_below(process.pid, prefix) == Some(true))
 }
 
-/// The processes of a group that write below a prefix, or do not show whether they do, whatever they
-/// run: what a script has started is of the group that the script was started in.
+/// Returns the processes of a group that write below a prefix, or do not show whether they do, whatever they run:
+/// processes started by a script are in the script's group.
 pub(crate) fn writers_of_group(prefix: &Path, group: u32) -> Vec<ProcessId> {
     found(|process| is_of_group(process, group) && writes_below(process.pid, prefix) != Some(false))
 }
 
-/// All that a weir which lives no more has left below a prefix. `has_numbers` tells whether the process
-/// numbers that it noted mean the same processes still: not so after a boot, or in another container.
+/// Returns all processes that an ended weir has left below a prefix. `has_numbers` is true if its noted process numbers
+/// are still valid; they are not after a boot, or in another container.
 pub(crate) fn left_below(prefix: &Path, has_numbers: bool) -> Vec<ProcessId> {
     let mut left = writers_below(prefix);
     if has_numbers {
         let noted = noted(prefix);
         let alive = noted.iter().filter(|process| process.is_alive());
-        let below = alive
-            .clone()
-            .flat_map(|process| living(descendants(process.pid)));
+        let below = alive.clone().flat_map(|process| living(descendants(process.pid)));
         let hidden = noted.first().map(|leader| hidden_of_group(prefix, *leader));
         let more: Vec<ProcessId> = alive.copied().chain(below).collect();
         for process in more.into_iter().chain(hidden.into_iter().flatten()) {
@@ -70,25 +66,28 @@ pub(crate) fn left_below(prefix: &Path, has_numbers: bool) -> Vec<ProcessId> {
 
 /// Notes the processes of a prefix for [`left_below`].
 pub(crate) fn note(file: &Path, processes: &[ProcessId]) -> io::Result<()> {
-    let line = |process: &ProcessId| format!("{} {}\n", process.pid, process.start_ticks);
-    weir_files::write(file, processes.iter().map(line).collect::<String>())
+    weir_files::write(
+        file,
+        processes
+            .iter()
+            .map(|process| format!("{} {}\n", process.pid, process.start_ticks))
+            .collect::<String>(),
+    )
 }
 
 fn noted(prefix: &Path) -> Vec<ProcessId> {
     let text = fs::read_to_string(prefix.join(PROCESSES_FILE)).unwrap_or_default();
-    let process = |line: &str| {
-        let (pid, start_ticks) = line.split_once(' ')?;
-        Some(ProcessId {
-            pid: pid.parse().ok()?,
-            start_ticks: start_ticks.parse().ok()?,
+    text.lines()
+        .filter_map(|line| {
+            let (pid, start_ticks) = line.split_once(' ')?;
+            Some(ProcessId { pid: pid.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
         })
-    };
-    text.lines().filter_map(process).collect()
+        .collect()
 }
 
-/// Processes that were started in a group after they were last noted, and do not show what they are. A
-/// group keeps its leader's number as long as it has a member (setpgid(2)), so these are of the same one
-/// unless the number is another process's by now; and they bear the name of a program of the prefix.
+/// Returns processes that were started in a group after they were last noted, and do not show their program. A group
+/// keeps its leader's number as long as it has a member (setpgid(2)), so the group is the same unless the number is
+/// another process's by now. The processes also have the name of a program of the prefix.
 fn hidden_of_group(prefix: &Path, leader: ProcessId) -> Vec<ProcessId> {
     let is_another_s = ProcessId::of(leader.pid).is_ok_and(|now| now != leader);
     if is_another_s {
@@ -105,7 +104,7 @@ fn hidden_of_group(prefix: &Path, leader: ProcessId) -> Vec<ProcessId> {
     })
 }
 
-/// What the kernel calls a process that runs a program.
+/// Returns the kernel's name for a process that runs a program.
 fn name_of(program: &Path) -> Option<String> {
     let name = program.file_name()?.to_str()?;
     Some(name.chars().take(NAME_LENGTH).collect())
@@ -120,10 +119,12 @@ fn programs(prefix: &Path) -> Vec<PathBuf> {
     programs.lines().map(PathBuf::from).collect()
 }
 
-/// The processes of this machine that are meant.
+/// Returns the processes of this machine that satisfy `is_meant`.
 fn found(is_meant: impl Fn(ProcessId) -> bool) -> Vec<ProcessId> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(|pid| ProcessId::of(pid).ok())
         .filter(|process| is_meant(*process))
@@ -132,17 +133,15 @@ fn found(is_meant: impl Fn(ProcessId) -> bool) -> Vec<ProcessId> {
         .collect()
 }
 
-/// The program that a process runs, by its real path. One that was replaced on the disk meanwhile is
-/// marked by the kernel (proc_pid_exe(5)).
+/// Returns the program that a process runs, by its real path. The kernel marks a program that was replaced on the disk
+/// meanwhile (proc_pid_exe(5)); the mark is removed.
 pub(crate) fn program_of(pid: u32) -> Option<PathBuf> {
     let link = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let path = link.to_string_lossy();
-    Some(PathBuf::from(
-        path.strip_suffix(" (deleted)").unwrap_or(&path),
-    ))
+    Some(PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(&path)))
 }
 
-/// Whether a process has a file below a folder open for writing; `None`: it does not show its files.
+/// Returns true if a process has a file below a folder open for writing; `None` if it does not show its files.
 fn writes_below(pid: u32, folder: &Path) -> Option<bool> {
     let Ok(folder) = fs::canonicalize(folder) else {
         return Some(false);
@@ -157,10 +156,9 @@ fn writes_below(pid: u32, folder: &Path) -> Option<bool> {
     }))
 }
 
-/// By the flags in `/proc/PID/fdinfo`, which are octal (proc(5)).
+/// Returns true if a descriptor is open for writing, by the octal flags in `/proc/PID/fdinfo` (proc(5)).
 fn is_for_writing(pid: u32, descriptor: &str) -> bool {
-    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}"));
-    let text = text.unwrap_or_default();
+    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     flags
         .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())

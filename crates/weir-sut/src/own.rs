@@ -1,9 +1,8 @@
-//! Copies of a configuration that the user wrote.
+//! Copies of a user's configuration.
 //!
-//! `weir-configuration` reads it, puts an arm's settings into force in it and makes a copy fit to run
-//! beside others. What is here is the way of such a copy through this crate: it is written below the
-//! prefix and nowhere else, what was changed in it is kept as a diff of the user's own files, and what
-//! the proxy says of the copy is told as if it were about these.
+//! `weir-configuration` reads the configuration, applies an arm's settings and makes a copy fit to run beside others.
+//! This module handles such a copy in this crate: it is written below the prefix and nowhere else, its changes are kept
+//! as a diff of the user's own files, and messages of the proxy about the copy are rewritten to refer to these.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,8 +25,8 @@ use crate::shown::replaced_certificate;
 use crate::user::WorkerUser;
 use crate::{Language, Own, Site, SutError, Task};
 
-/// What origin servers are replaced by where the study has none, so that no copy asks the user's nor any
-/// other: a port of the loopback that this process has bound and at which it never listens.
+/// Returns the address that replaces origin servers if the study has none, so that no copy sends requests to the user's
+/// servers or any others: a port of the loopback that this process has bound and at which it never listens.
 pub(crate) fn nobody() -> Result<SocketAddr, SutError> {
     static BOUND: OnceLock<(OwnedFd, SocketAddr)> = OnceLock::new();
     if let Some((_, address)) = BOUND.get() {
@@ -35,31 +34,24 @@ pub(crate) fn nobody() -> Result<SocketAddr, SutError> {
     }
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let bound = || {
-        let socket = socket_with(
-            AddressFamily::INET,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         bind(&socket, &any)?;
         let address = SocketAddr::try_from(getsockname(&socket)?)?;
         Ok((socket, address))
     };
-    let refused = |_: Errno| SutError::NoFreePort {
-        address: any.ip(),
-        tries: 1,
-    };
+    let refused = |_: Errno| SutError::NoFreePort { address: any.ip(), tries: 1 };
     let bound = bound().map_err(refused)?;
     Ok(BOUND.get_or_init(|| bound).1)
 }
 
-/// Lines of a change that are shown beside a proxy's words about it.
+/// Maximum number of lines of a change that are shown beside a proxy's message.
 const SHOWN_LINES: usize = 40;
 
 /// A copy that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnCopy {
-    /// Its files and whose copies they are, the main one first.
+    /// Files of the copy with their originals, the main one first.
     files: Vec<CopiedFile>,
     pub(crate) patch: Patch,
 }
@@ -67,30 +59,30 @@ pub(crate) struct OwnCopy {
 /// One file of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CopiedFile {
-    /// The user's path.
+    /// Path of the user's file.
     user: PathBuf,
-    /// The user's text with the arm's settings in it.
+    /// Text of the user's file with the arm's settings in it.
     changed: String,
-    /// Its path below the prefix, and what is there.
+    /// Path and text of the copy; the path is below the prefix.
     copy: PathBuf,
     text: String,
 }
 
-/// A copy on its way below a prefix.
+/// A copy in the making.
 pub(crate) struct Copying<'a> {
     site: &'a Site<'a>,
     own: Own<'a>,
-    /// As they are, and with the arm's settings.
+    /// User's files as they are, and with the arm's settings.
     user: Source,
     changed: Source,
     pub(crate) configuration: Configuration,
     certificate: Option<[PathBuf; 2]>,
-    /// Who is asked in the place of the user's servers.
+    /// Address of the origin server that replaces the user's servers.
     origin: SocketAddr,
 }
 
 impl<'a> Copying<'a> {
-    /// Prepares the prefix for a copy of `changed`, which has what is wanted of `user`'s files.
+    /// Prepares the prefix for a copy of `changed`: `user`'s files with the settings applied.
     pub(crate) fn begin(
         task: &Task<'a>,
         own: Own<'a>,
@@ -114,17 +106,14 @@ impl<'a> Copying<'a> {
         })
     }
 
-    /// The user's files with the arm's settings.
+    /// Returns the user's files with the arm's settings.
     pub(crate) fn changed(&self) -> &Source {
         &self.changed
     }
 
-    /// What the copy needs in order to run here.
+    /// Returns the environment that the copy needs in order to run here.
     pub(crate) fn surroundings(&self, workers: Option<&'a WorkerUser>) -> Surroundings<'_> {
-        let pem = self
-            .certificate
-            .as_ref()
-            .map(|[certificate, key]| Pem { certificate, key });
+        let pem = self.certificate.as_ref().map(|[certificate, key]| Pem { certificate, key });
         Surroundings {
             prefix: self.configuration.prefix(),
             asks: self.own.asks.to_vec(),
@@ -134,7 +123,7 @@ impl<'a> Copying<'a> {
         }
     }
 
-    /// Writes the copy, whose main file is called `name` or as the user's.
+    /// Writes the copy. Its main file is called `name`, or else as the user's.
     pub(crate) fn finish(
         self,
         language: &dyn Language,
@@ -164,8 +153,7 @@ impl<'a> Copying<'a> {
             forward: diff(&self.user, &self.changed),
             revert: diff(&self.changed, &self.user),
         };
-        let originals = self.user.files.into_iter();
-        let originals = originals.map(|file| (file.path, file.text)).collect();
+        let originals = self.user.files.into_iter().map(|file| (file.path, file.text)).collect();
         let main = files.first().map(|file| file.copy.clone());
         let first = |tls: bool| {
             let mut of_kind = asked.iter().filter(|(_, record)| record.tls == tls);
@@ -183,8 +171,8 @@ impl<'a> Copying<'a> {
         })
     }
 
-    /// What each ask meets in the user's files, and where the copy is asked for it: where two ask one listener,
-    /// at the address of the first.
+    /// Returns the user's parts that answer each ask, with the address to which the copy's requests are sent. If two
+    /// asks use one listener, the address is that of the first.
     fn asked(&self, language: &dyn Language) -> Result<(Places, Vec<Met>), SutError> {
         let mut addresses: BTreeMap<usize, SocketAddr> = BTreeMap::new();
         let (mut asked, mut met) = (Vec::new(), Vec::new());
@@ -210,7 +198,7 @@ impl<'a> Copying<'a> {
     }
 }
 
-/// Finds what a copy of the second state replaces, with places in the first.
+/// Finds the parts that a copy of the changed files replaces, with their places in the unchanged files.
 pub(crate) fn replaced(
     language: &dyn Language,
     [user, changed]: [&Source; 2],
@@ -220,8 +208,7 @@ pub(crate) fn replaced(
     found.extend(replaced_certificate(language, changed, ask)?);
     for record in &mut found {
         let original = &mut record.original;
-        let files = user.files.iter().zip(&changed.files);
-        let mut files = files.filter(|(before, after)| {
+        let mut files = user.files.iter().zip(&changed.files).filter(|(before, after)| {
             before.path == original.file && before.text != after.text && original.line > 0
         });
         if let Some((before, after)) = files.next() {
@@ -231,29 +218,28 @@ pub(crate) fn replaced(
     Ok(found)
 }
 
-/// What asks meet, and where the copy is asked.
+/// Answers to asks, each with the address of the copy's listener.
 type Places = Vec<(SocketAddr, AskedRecord)>;
 
 impl OwnCopy {
-    /// The user's main file.
+    /// Returns the path of the user's main file.
     pub(crate) fn user_file(&self) -> PathBuf {
         let main = self.files.first();
         main.map_or_else(PathBuf::new, |file| file.user.clone())
     }
 
-    /// The copy's files by their paths below the prefix.
+    /// Returns the paths of the copy's files, below the prefix.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| &*file.copy)
     }
 
-    /// The same with their texts.
+    /// Returns the paths of the copy's files, below the prefix, with their texts.
     pub(crate) fn texts(&self) -> Vec<(String, String)> {
-        let pair = |file: &CopiedFile| (file.copy.display().to_string(), file.text.clone());
-        self.files.iter().map(pair).collect()
+        self.files.iter().map(|file| (file.copy.display().to_string(), file.text.clone())).collect()
     }
 
-    /// A proxy's words about the copy, as words about the user's files: their paths, and their lines
-    /// once the arm's settings are in them.
+    /// Rewrites a proxy's message about the copy to refer to the user's files: their paths, and their lines once the
+    /// arm's settings are in them.
     pub(crate) fn told(&self, prefix: &Path, words: &str) -> String {
         let spellings = self.spellings(prefix);
         let (mut told, mut at) = (String::new(), 0);
@@ -270,8 +256,8 @@ impl OwnCopy {
         told
     }
 
-    /// The paths by which words may name a file of the copy, from the root and below the prefix; longer
-    /// ones first, since one may be the begin of another.
+    /// Returns the paths by which a message may name a file of the copy, absolute and below the prefix; longer ones
+    /// first, since one may be the beginning of another.
     fn spellings(&self, prefix: &Path) -> Vec<(String, &CopiedFile)> {
         let files = self.files.iter().flat_map(|file| {
             let both = [prefix.join(&file.copy), file.copy.clone()];
@@ -282,7 +268,7 @@ impl OwnCopy {
         spellings
     }
 
-    /// The change that a proxy's words are about, for people.
+    /// Returns the change that a proxy's message is about, cut to [`SHOWN_LINES`].
     pub(crate) fn shown_change(&self) -> String {
         let forward = &self.patch.forward;
         let mut lines: Vec<&str> = forward.lines().take(SHOWN_LINES).collect();
@@ -294,8 +280,8 @@ impl OwnCopy {
 }
 
 impl CopiedFile {
-    /// The user's path and line for those of the copy, spelled `path`, that words begin with; and how
-    /// many bytes these are.
+    /// Returns the user's path and line for the copy's path (spelled `path`) and line at the beginning of a message,
+    /// and the length of the latter in bytes.
     fn told(&self, path: &str, words: &str) -> (String, usize) {
         let user = self.user.display();
         let behind = &words[path.len()..];
@@ -311,13 +297,13 @@ impl CopiedFile {
         }
     }
 
-    /// The line of the user's, with the arm's settings in it, that became a line of the copy.
+    /// Returns the line of the user's file, with the arm's settings in it, that became a line of the copy.
     fn users_line(&self, line: usize) -> usize {
         former_line(&self.changed, &self.text, line)
     }
 }
 
-/// Whether a path stands at a byte of some words, and is not part of a longer one.
+/// Returns true if a path stands at a byte of a message, and is not part of a longer path.
 fn is_path_at(words: &str, at: usize, path: &str) -> bool {
     let Some(behind) = words[at..].strip_prefix(path) else {
         return false;
@@ -325,14 +311,12 @@ fn is_path_at(words: &str, at: usize, path: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-');
     let mut before = words[..at].chars();
     // A dot before it is of a name too; one behind it may end a sentence.
-    let begins = !before
-        .next_back()
-        .is_some_and(|c| c == '.' || is_of_name(c));
+    let begins = !before.next_back().is_some_and(|c| c == '.' || is_of_name(c));
     let behind = behind.strip_prefix('.').unwrap_or(behind);
     begins && !behind.starts_with(is_of_name)
 }
 
-/// An error about a file as a whole.
+/// Creates an error about a file as a whole.
 pub(crate) fn about(file: &Path, what: impl Into<String>) -> ConfigurationError {
     ConfigurationError::at(file, "", 0, what)
 }
@@ -354,10 +338,7 @@ mod tests {
     }
 
     fn own(files: Vec<CopiedFile>) -> OwnCopy {
-        let patch = Patch {
-            forward: String::new(),
-            revert: String::new(),
-        };
+        let patch = Patch { forward: String::new(), revert: String::new() };
         OwnCopy { files, patch }
     }
 

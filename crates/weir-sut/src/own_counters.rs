@@ -1,5 +1,5 @@
-//! What a proxy counts of itself, read again and again while it has load: the counters that `limits/counters.yaml`
-//! names, and lines of its error log by kind.
+//! A proxy's own counters, read again and again while it has load: those that `limits/counters.yaml` names, and lines
+//! of its error log by kind.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,21 +13,21 @@ use weir_model::sample::{Counters, ProxyCounter};
 use crate::observed::LogFile;
 use crate::{Configuration, ObservedProxy, Proxy};
 
-/// Of a log that grows more quickly than this between two readings the rest is read at the next one.
+/// Maximum number of bytes of a log per reading; the rest is read at the next one.
 const AT_ONCE: usize = 1 << 20;
 
-/// Readers of one arm's.
+/// Reader of the own counters of one arm's proxy.
 pub struct OwnCounters {
     asked: CounterSource,
     wanted: Vec<&'static ProxyCounter>,
     log: Option<ErrorLog>,
 }
 
-/// Whom to ask.
+/// Source of the counters.
 enum CounterSource {
-    /// One that weir started.
+    /// Proxy that weir started.
     Started(Arc<dyn Proxy>, Box<Configuration>),
-    /// One that weir did not start.
+    /// Proxy that weir did not start.
     Running(Box<ObservedProxy>),
 }
 
@@ -45,7 +45,7 @@ impl CounterSource {
 }
 
 impl OwnCounters {
-    /// Of a proxy that runs. Lines that its log has already are not counted.
+    /// Opens the counters of a running proxy. Lines that its log already has are not counted.
     pub fn open(program: Arc<dyn Proxy>, configuration: Configuration) -> OwnCounters {
         let wanted = counters_of(program.kind().name());
         let path = configuration.error_log();
@@ -57,18 +57,14 @@ impl OwnCounters {
         }
     }
 
-    /// Of a proxy that weir did not start: what it tells where its configuration offers that, and lines of its error log.
-    /// Warnings are counted only where it is known that it logs them.
+    /// Opens the counters of a proxy that weir did not start: those that its configuration offers, and lines of its
+    /// error log. Warnings are counted only if it is known that the proxy logs them.
     pub fn of_running(proxy: ObservedProxy) -> OwnCounters {
         let wanted = counters_of(proxy.kind.name());
         let is_logged = |counter: &ProxyCounter| {
             !counter.is_warning || proxy.offers.logs_warnings == Some(true)
         };
-        let logged: Vec<_> = wanted
-            .iter()
-            .copied()
-            .filter(|one| is_logged(one))
-            .collect();
+        let logged: Vec<_> = wanted.iter().copied().filter(|one| is_logged(one)).collect();
         let log = proxy.log.clone();
         OwnCounters {
             log: log.map(|log| ErrorLog::open(log, &logged)),
@@ -119,7 +115,7 @@ impl OwnCounters {
     }
 }
 
-/// Counters of a proxy of this name, and those that every proxy has.
+/// Returns the counters of a proxy of this name, and those that every proxy has.
 fn counters_of(program: &str) -> Vec<&'static ProxyCounter> {
     Counters::builtin()
         .proxy_counters
@@ -128,7 +124,7 @@ fn counters_of(program: &str) -> Vec<&'static ProxyCounter> {
         .collect()
 }
 
-/// Series of one name together: Caddy has one for each combination of labels, `name{label="value"}`.
+/// Sums the series of each name: Caddy has one for each combination of labels, `name{label="value"}`.
 fn without_labels(counters: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for (name, value) in counters {
@@ -138,27 +134,24 @@ fn without_labels(counters: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     sums
 }
 
-/// A log that grows, and how many of its new lines have which text.
+/// A growing log, and the numbers of its new lines by the text that they contain.
 struct ErrorLog {
     source: LogFile,
     file: Option<File>,
-    /// What was read so far.
+    /// Number of bytes read so far.
     offset: u64,
-    /// The begin of a line that has not ended.
+    /// Beginning of a line that is not complete yet.
     begun: Vec<u8>,
-    /// Name, text, lines that had it.
+    /// Kinds of lines: name, text to look for, number of lines with it.
     kinds: Vec<(&'static str, &'static str, u64)>,
 }
 
 impl ErrorLog {
     fn open(source: LogFile, wanted: &[&'static ProxyCounter]) -> ErrorLog {
-        let kinds = wanted
-            .iter()
-            .filter_map(|counter| Some((&*counter.name, counter.line.as_deref()?, 0)));
+        let kinds =
+            wanted.iter().filter_map(|counter| Some((&*counter.name, counter.line.as_deref()?, 0)));
         let file = source.open().ok();
-        let length = file
-            .as_ref()
-            .and_then(|file| Some(file.metadata().ok()?.len()));
+        let length = file.as_ref().and_then(|file| Some(file.metadata().ok()?.len()));
         ErrorLog {
             source,
             file,
@@ -169,13 +162,10 @@ impl ErrorLog {
     }
 
     fn counts(&self) -> BTreeMap<String, u64> {
-        self.kinds
-            .iter()
-            .map(|(name, _, lines)| ((*name).to_owned(), *lines))
-            .collect()
+        self.kinds.iter().map(|(name, _, lines)| ((*name).to_owned(), *lines)).collect()
     }
 
-    /// Reads what has been written since.
+    /// Reads the lines written since the last reading.
     fn read(&mut self) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file,
@@ -229,10 +219,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("error.log");
         let all: Vec<&'static ProxyCounter> = Counters::builtin().proxy_counters.iter().collect();
-        let source = LogFile {
-            root: None,
-            path: path.clone(),
-        };
+        let source = LogFile { root: None, path: path.clone() };
         let mut none = ErrorLog::open(source.clone(), &all);
         none.read().unwrap();
         std::fs::write(&path, "1024 worker_connections are not enough\n").unwrap();
@@ -296,10 +283,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/ptmx", &path).unwrap();
         let words = why("log.worker_connections");
-        assert!(
-            words.ends_with("is a device, not a regular file"),
-            "{words}"
-        );
+        assert!(words.ends_with("is a device, not a regular file"), "{words}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Whether there can be a copy of a user's configuration, and what loads would ask of it.
+//! Check that a user's configuration can be copied, and of what its copy answers to loads.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,15 +19,15 @@ use crate::{Proxy, SutError};
 /// A copy of a user's configuration that can be made.
 #[derive(Debug)]
 pub struct PlacedCopy {
-    /// What loads ask of it.
+    /// Parts that answer the loads' requests.
     pub asked: Vec<AskedRecord>,
-    /// Hashes of the configuration with its settings and of its copy, to be compared with others of this process.
+    /// Hashes of the configuration with its settings and of its copy, for comparison within this process.
     pub hashes: [u64; 2],
     /// The configuration with its settings, and its copy.
     pub sides: [Source; 2],
 }
 
-/// By two arms with configurations of their own, where these differ and their copies do not.
+/// Finds the places at which two arms' own configurations differ and their copies do not, by the names of the two arms.
 pub fn vanished(
     placed: &BTreeMap<String, PlacedCopy>,
 ) -> BTreeMap<String, BTreeMap<String, Vec<SpotRecord>>> {
@@ -37,22 +37,21 @@ pub fn vanished(
     });
     let all: Vec<_> = all.collect();
     let of = |first: &Copied<'_>, main: &PathBuf| {
-        let others = all.iter().filter(|(_, other, _)| *other != main);
-        let spots = others
+        let spots = all
+            .iter()
+            .filter(|(_, other, _)| *other != main)
             .map(|(arm, _, second)| (arm.to_string(), weir_configuration::vanished(first, second)));
         spots.filter(|(_, spots)| !spots.is_empty()).collect()
     };
-    all.iter()
-        .map(|(arm, main, first)| (arm.to_string(), of(first, main)))
-        .collect()
+    all.iter().map(|(arm, main, first)| (arm.to_string(), of(first, main))).collect()
 }
 
 impl dyn Proxy + '_ {
-    /// What loads ask of a configuration of the user's, once these settings are in it and a copy is made of
-    /// it. Nothing is written and nothing is started.
+    /// Returns the copy that can be made of a user's configuration with these settings. Nothing is written and nothing
+    /// is started.
     ///
     /// # Errors
-    /// Why there can be no such copy: as for [`dyn Proxy::write`].
+    /// The reason why there can be no such copy: same as [`dyn Proxy::write`].
     pub fn place(
         &self,
         main: &Path,
@@ -60,11 +59,9 @@ impl dyn Proxy + '_ {
         asks: &[AskSpec],
         catalog: &Catalog,
     ) -> Result<PlacedCopy, SutError> {
-        let unable = || SutError::Unable {
-            kind: self.kind(),
-            what: NOT_YET.to_owned(),
-        };
-        let language = self.language().ok_or_else(unable)?;
+        let language = self
+            .language()
+            .ok_or_else(|| SutError::Unable { kind: self.kind(), what: NOT_YET.to_owned() })?;
         let wanted = wanted(self.kind(), settings, catalog)?;
         let [user, changed] = language.read(main, &wanted)?;
         let mut records = Vec::new();
@@ -75,13 +72,9 @@ impl dyn Proxy + '_ {
             records.extend(record.map(|record| AskedRecord { replaced, ..record }));
         }
         let nobody = nobody()?;
-        let at_nobody = |spec: &AskSpec| Ask {
-            spec: spec.clone(),
-            at: nobody,
-        };
         let surroundings = Surroundings {
             prefix: Path::new("/weir"),
-            asks: asks.iter().map(at_nobody).collect(),
+            asks: asks.iter().map(|spec| Ask { spec: spec.clone(), at: nobody }).collect(),
             certificate: None,
             origin: nobody,
             user: None,
@@ -95,11 +88,11 @@ impl dyn Proxy + '_ {
         })
     }
 
-    /// The kind of certificate that a copy of a configuration of the user's shows, once these settings are in it: that of
-    /// the first load over TLS, and [`CertificateKind::USUAL`] where it cannot be told.
+    /// Returns the kind of certificate that a copy of a user's configuration shows with these settings: that of the
+    /// first load over TLS, or [`CertificateKind::USUAL`] if it cannot be determined.
     ///
     /// # Errors
-    /// As for [`dyn Proxy::place`].
+    /// Same as [`dyn Proxy::place`].
     pub fn certificate_kind(
         &self,
         main: &Path,
@@ -117,15 +110,11 @@ impl dyn Proxy + '_ {
     }
 }
 
-/// Hash of the words of all files, and of the kind of certificate that is shown.
+/// Returns a hash of the words of all files, and of the kind of certificate that is shown.
 fn hash_of(source: &Source, kind: Option<CertificateKind>) -> u64 {
     let mut hasher = DefaultHasher::new();
     kind.hash(&mut hasher);
-    for word in source
-        .files
-        .iter()
-        .flat_map(|file| file.text.split_whitespace())
-    {
+    for word in source.files.iter().flat_map(|file| file.text.split_whitespace()) {
         word.hash(&mut hasher);
     }
     hasher.finish()

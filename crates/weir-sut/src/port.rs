@@ -8,32 +8,28 @@ use weir_probe::port_is_free;
 
 use crate::SutError;
 
-/// The lowest port that a proxy is given: those below are commonly taken by services.
+/// Lowest port that a proxy is given: services commonly use those below.
 pub const LOWEST_PORT: u16 = 10_240;
 
-/// What Linux ships with as the lowest port of outgoing connections (ip-sysctl).
+/// Linux's default for the lowest port of outgoing connections (ip-sysctl).
 const LOCAL_PORTS_FROM: u16 = 32_768;
 
-/// A number nobody can foresee, enough to keep two weirs on one host apart.
+/// Returns an unpredictable number, enough to keep two weirs on one host apart.
 pub(crate) fn random() -> u64 {
     // The standard library seeds each state from the kernel's random source.
     RandomState::new().hash_one(0_u8)
 }
 
-/// Ports that are free now at an address of this host, all different.
+/// Returns ports that are free now at an address of this host, all different.
 ///
-/// They lie below the range from which the kernel takes ports for outgoing connections: there, the
-/// trial's own connections, or their remains in TIME_WAIT, could take a port before the proxy does.
+/// They lie below the range from which the kernel takes ports for outgoing connections: in that range, the trial's own
+/// connections, or their remains in TIME_WAIT, could take a port before the proxy does.
 ///
 /// # Errors
 /// The address is not this host's, or too few ports are free.
 pub fn free_ports(address: IpAddr, count: usize) -> Result<Vec<u16>, SutError> {
     let ceiling = local_ports_from().unwrap_or(LOCAL_PORTS_FROM);
-    let ceiling = if ceiling > LOWEST_PORT + 1000 {
-        ceiling
-    } else {
-        u16::MAX
-    };
+    let ceiling = if ceiling > LOWEST_PORT + 1000 { ceiling } else { u16::MAX };
     let span = u64::from(ceiling - LOWEST_PORT);
     let tries = 1000 + 4 * u32::try_from(count).unwrap_or(u32::MAX / 8);
     let mut found = Vec::with_capacity(count);
@@ -54,22 +50,19 @@ pub fn free_ports(address: IpAddr, count: usize) -> Result<Vec<u16>, SutError> {
             found.push(port);
         }
     }
-    match found.len() == count {
-        true => Ok(found),
-        false => Err(SutError::NoFreePort { address, tries }),
-    }
+    if found.len() == count { Ok(found) } else { Err(SutError::NoFreePort { address, tries }) }
 }
 
-/// One port that is free now; see [`free_ports`].
+/// Returns one port that is free now; see [`free_ports`].
 ///
 /// # Errors
-/// As [`free_ports`].
+/// Same as [`free_ports`].
 pub fn free_port(address: IpAddr) -> Result<u16, SutError> {
     let ports = free_ports(address, 1)?;
     Ok(ports[0])
 }
 
-/// The lowest port that the kernel takes for outgoing connections.
+/// Returns the lowest port that the kernel takes for outgoing connections.
 fn local_ports_from() -> Option<u16> {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     range.split_ascii_whitespace().next()?.parse().ok()

@@ -1,17 +1,17 @@
-//! Processes of proxies: which are below which, and their end.
+//! Process trees of proxies, and how they are ended.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 use weir_probe::{ProcessId, process};
 
-/// How long a proxy may take to end in order before it is killed.
+/// Maximum time for a proxy to end in order before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
-/// How often processes that are about to end are looked at.
+/// Interval at which ending processes are checked.
 pub(crate) const POLL: Duration = Duration::from_millis(2);
 
-/// Processes below another, its children before theirs.
+/// Returns the processes below another one, children before grandchildren.
 pub(crate) fn descendants(of: u32) -> Vec<u32> {
     let mut all = process::children(of).unwrap_or_default();
     let mut at = 0;
@@ -26,13 +26,10 @@ pub(crate) fn living(pids: Vec<u32>) -> impl Iterator<Item = ProcessId> {
     pids.into_iter().filter_map(|pid| ProcessId::of(pid).ok())
 }
 
-/// Ends processes that are no children of this one: SIGTERM to all that have no parent among them, and
-/// SIGKILL to what is left.
+/// Ends processes that are not children of this one: SIGTERM to those without a parent among them, and SIGKILL to all
+/// that are left after `grace`.
 pub(crate) fn end_all(processes: &[ProcessId], grace: Duration) {
-    let below: Vec<u32> = processes
-        .iter()
-        .flat_map(|process| descendants(process.pid))
-        .collect();
+    let below: Vec<u32> = processes.iter().flat_map(|process| descendants(process.pid)).collect();
     for process in processes {
         if !below.contains(&process.pid) && process.is_alive() {
             signal(process.pid, Signal::TERM);
@@ -42,8 +39,8 @@ pub(crate) fn end_all(processes: &[ProcessId], grace: Duration) {
     kill_all(processes);
 }
 
-/// Kills what is left of a proxy whose master is gone. Each is looked at first: its number may
-/// be another program's by now.
+/// Kills what is left of a proxy whose master has ended. Each process is checked first, since its number may be another
+/// program's by now.
 pub(crate) fn kill_all(processes: &[ProcessId]) {
     for process in processes.iter().filter(|process| process.is_alive()) {
         signal(process.pid, Signal::KILL);

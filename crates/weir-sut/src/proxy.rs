@@ -1,7 +1,7 @@
-//! What every proxy can be asked, and how it is started: the one interface that the lab sees.
+//! Interface of all proxies to the lab: their functions, and their start.
 //!
-//! A proxy is one module that implements [`Proxy`]. What it shares with all others is here and in
-//! [`Configuration`]: folders, processes, waiting, ending.
+//! A proxy is one module that implements [`Proxy`]. Functions common to all proxies are here and in [`Configuration`]:
+//! folders, processes, waiting, ending.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,36 +23,35 @@ use crate::orphans::{PROCESSES_FILE, PROGRAM_FILE};
 use crate::running::{RunningProxy, tail, tail_of};
 use crate::{Configuration, Language, Launcher, LoggedRequest, Site, SutError, Task};
 
-/// How long a proxy may take until it accepts connections. nginx tries for 2.5 s to get a port that is
-/// taken (`ngx_open_listening_sockets`: five times, half a second apart).
+/// Maximum time until a proxy accepts connections. nginx tries for 2.5 s to get a port that is taken
+/// (`ngx_open_listening_sockets`: five times, half a second apart).
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long one attempt to connect may take, and how long workers that are missing are waited for
-/// once connections are accepted.
+/// Maximum time for one attempt to connect, and for missing workers to appear once connections are accepted.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often a proxy that starts is looked at.
+/// Interval at which a starting proxy is checked.
 const POLL: Duration = Duration::from_millis(2);
 
-/// A program that is installed and that weir knows how to put under test.
+/// An installed program that weir can put under test.
 ///
-/// Paths, arguments and answers are those of this machine. Whatever starts or asks it is called from
-/// a thread in the arm's network namespace.
+/// Paths, arguments and answers are those of this machine. Functions that start or query the program must be called
+/// from a thread in the arm's network namespace.
 pub trait Proxy: Debug + Send + Sync {
-    /// Its program on this machine.
+    /// Returns the proxy's program on this machine.
     fn installed(&self) -> &Installed;
 
-    /// Which.
+    /// Returns the kind of the proxy.
     fn kind(&self) -> ProxyKind {
         self.installed().kind
     }
 
-    /// Path of the program.
+    /// Returns the path of the program.
     fn program(&self) -> &Path {
         &self.installed().program
     }
 
-    /// Name and version as records have them: `nginx/1.22.1`.
+    /// Returns name and version in the form for records: `nginx/1.22.1`.
     fn version(&self) -> &str {
         &self.installed().version
     }
@@ -60,56 +59,55 @@ pub trait Proxy: Debug + Send + Sync {
     /// Writes a configuration, of weir's own or a changed copy of the user's.
     ///
     /// # Errors
-    /// The user's configuration cannot be understood, a file cannot be written, or the workers' user
-    /// could not reach the prefix.
+    /// The user's configuration cannot be understood, a file cannot be written, or the workers' user cannot reach the
+    /// prefix.
     fn configure(&self, task: &Task<'_>) -> Result<Configuration, SutError>;
 
-    /// The arguments upon which it checks a configuration and ends.
+    /// Returns the arguments that make the program check a configuration and exit.
     fn checking(&self, configuration: &Configuration) -> Vec<OsString>;
 
-    /// Remarks in what it says of a configuration that it accepts: warnings that do not keep it from
+    /// Extracts remarks from the program's output on an accepted configuration: warnings that do not keep it from
     /// running.
     fn remarks(&self, said: &str) -> Vec<String>;
 
-    /// Why it refuses a configuration, in what it says of it.
+    /// Extracts the reason from the program's output on a refused configuration.
     fn refusal(&self, said: &str) -> String {
         said.to_owned()
     }
 
-    /// The arguments that run it in the foreground with a configuration.
+    /// Returns the arguments that run the program in the foreground with a configuration.
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString>;
 
-    /// Whether it would listen at a port beside another program that allows it (SO_REUSEPORT, socket(7)):
-    /// the kernel would then share the connections out among the two, and nobody be told.
+    /// Returns true if the proxy would listen at a port beside another program that allows it (SO_REUSEPORT,
+    /// socket(7)): the kernel would then silently share the connections out among the two.
     fn shares_ports(&self, configuration: &Configuration) -> bool {
         configuration.shares_port
     }
 
-    /// Clears away what an earlier instance left that would mislead the next, besides what is below
-    /// `run/` in the prefix.
+    /// Removes remains of an earlier instance that would mislead the next, besides those below `run/` in the prefix.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The remains cannot be removed.
     fn before_start(&self, _configuration: &Configuration) -> Result<(), SutError> {
         Ok(())
     }
 
-    /// Whether a proxy that accepts connections has all its parts; asked again until it has. Without a word
-    /// of its own a proxy is ready when it accepts.
+    /// Returns true if a proxy that accepts connections has all its parts; called until it does. By default a proxy is
+    /// ready when it accepts.
     fn is_ready(&self, _started: &Started<'_>) -> bool {
         true
     }
 
-    /// Whether a process of a proxy that is ready will end by itself.
+    /// Returns true if a process of a ready proxy will end by itself.
     fn is_passing(&self, _pid: u32) -> bool {
         false
     }
 
-    /// What the proxy understood of its configuration, and the level of every parameter of the catalog
-    /// that can be read back. What shows in a process alone is left out without one.
+    /// Returns the configuration as the proxy understood it, with the level of every parameter of the catalog that can
+    /// be read back. Parameters that only a process shows are left out without one.
     ///
     /// # Errors
-    /// It cannot be asked, or what it answers cannot be read.
+    /// The proxy does not answer, or its answer cannot be read.
     fn effective(
         &self,
         configuration: &Configuration,
@@ -117,38 +115,38 @@ pub trait Proxy: Debug + Send + Sync {
         catalog: &Catalog,
     ) -> Result<Effective, SutError>;
 
-    /// Its own counters, by the names that it gives them: requests, connections, refusals. They only
-    /// ever grow. Empty for a proxy that tells nothing.
+    /// Returns the proxy's own counters by their own names: requests, connections, refusals. They only ever grow. Empty
+    /// for a proxy that reports none.
     ///
     /// # Errors
-    /// It cannot be asked.
+    /// The proxy does not answer.
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError>;
 
-    /// What it tells of itself while it has load, by the names of `limits/counters.yaml`: counters and values of the
-    /// moment. Asked every second, so of a proxy that counts what it is asked it asks for little.
+    /// Returns counters and momentary values for readings under load, by the names in `limits/counters.yaml`. Called
+    /// every second, so a proxy that counts such queries must get few.
     ///
     /// # Errors
-    /// It cannot be asked.
+    /// The proxy does not answer.
     fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         self.counters(configuration)
     }
 
-    /// What a line of the log says that [`Site::request_log`] makes it write; `None`: it is none of these.
+    /// Parses a line of the log for [`Site::request_log`]; `None` for any other line.
     fn logged(&self, _line: &str) -> Option<LoggedRequest> {
         None
     }
 
-    /// What it does with configurations that users wrote; `None`: nothing yet.
+    /// Returns the functions for users' configurations; `None` if they are not supported.
     fn language(&self) -> Option<&dyn Language> {
         None
     }
 
-    /// Whether a line that it printed tells a person something.
+    /// Returns true if a printed line is informative to people.
     fn is_telling(&self, _line: &str) -> bool {
         true
     }
 
-    /// Whether its log says why it did not start even where it printed something.
+    /// Returns true if the log has the reason of a failed start even if the proxy printed something.
     fn logs_why(&self) -> bool {
         false
     }
@@ -159,7 +157,7 @@ pub trait Proxy: Debug + Send + Sync {
 pub struct Started<'s> {
     pub(crate) configuration: &'s Configuration,
     pub(crate) proxy: &'s RunningProxy,
-    /// How long it has accepted.
+    /// Time for which the proxy has accepted connections.
     since: Duration,
 }
 
@@ -168,24 +166,23 @@ impl Started<'_> {
         self.has_enough(self.proxy.count_workers())
     }
 
-    /// Whether all workers are there, or have been waited for long enough. At a port that is taken somebody
-    /// else may accept, while a proxy that starts its workers only once it listens still tries; so one at
-    /// least must be there.
+    /// Returns true if all workers are there, or some are and the others have been waited for long enough. One at least
+    /// must be there: at a port that is taken another program may accept, while a proxy that starts its workers only
+    /// once it listens still tries.
     pub(crate) fn has_enough(&self, workers: usize) -> bool {
         workers > 0 && (workers >= self.configuration.workers || self.since > PATIENCE)
     }
 }
 
 impl dyn Proxy + '_ {
-    /// Writes a configuration into `prefix`, which is made if need be; its parent must be there.
+    /// Writes a configuration into `prefix`, which is created if need be; its parent must exist.
     ///
-    /// `settings` are levels as the catalog accepts them; what they leave out stays the program's
-    /// default. With [`Site::own`] it is a copy of the user's configuration in which only `settings`
-    /// are changed.
+    /// `settings` are levels as the catalog accepts them; parameters without one keep the program's default. With
+    /// [`Site::own`], the result is a copy of the user's configuration in which only `settings` are changed.
     ///
     /// # Errors
-    /// A parameter is not in the catalog, a reverse proxy has no origin, the proxy does not serve
-    /// files, or as for [`Proxy::configure`].
+    /// A parameter is not in the catalog, a reverse proxy has no origin, the proxy does not serve files, or same as
+    /// [`Proxy::configure`].
     pub fn write(
         &self,
         prefix: &Path,
@@ -193,18 +190,12 @@ impl dyn Proxy + '_ {
         site: &Site<'_>,
         catalog: &Catalog,
     ) -> Result<Configuration, SutError> {
-        let task = Task {
-            kind: self.kind(),
-            prefix,
-            settings,
-            site,
-            catalog,
-        };
+        let task = Task { kind: self.kind(), prefix, settings, site, catalog };
         task.check()?;
         self.configure(&task)
     }
 
-    /// Lets the program itself check a configuration and gives its remarks, one per line.
+    /// Lets the program itself check a configuration and returns its remarks, one per line.
     ///
     /// # Errors
     /// [`SutError::Refused`] with the program's own words.
@@ -213,7 +204,7 @@ impl dyn Proxy + '_ {
     }
 }
 
-/// As [`dyn Proxy::check`], for the proxies' modules.
+/// Does the same as [`dyn Proxy::check`], for the proxies' modules.
 pub(crate) fn check<P: Proxy + ?Sized>(
     proxy: &P,
     configuration: &Configuration,
@@ -223,7 +214,7 @@ pub(crate) fn check<P: Proxy + ?Sized>(
     Ok(remarks.map(|remark| configuration.told(&remark)).collect())
 }
 
-/// What a program answers when it is run with arguments that make it look at a configuration and end.
+/// Runs a program with arguments that make it check or print a configuration and exit; returns its output.
 ///
 /// # Errors
 /// [`SutError::Refused`] with the program's own words.
@@ -233,24 +224,25 @@ pub(crate) fn answer<P: Proxy + ?Sized>(
     arguments: Vec<OsString>,
 ) -> Result<Output, SutError> {
     let answer = proxy.installed().ask(configuration, arguments)?;
-    match answer.status.success() {
-        true => Ok(answer),
-        false => Err(configuration.refused(&proxy.refusal(&said(&answer)))),
+    if answer.status.success() {
+        Ok(answer)
+    } else {
+        Err(configuration.refused(&proxy.refusal(&said(&answer))))
     }
 }
 
-/// A configuration as the proxy understood it.
+/// Configuration as the proxy understood it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effective {
-    /// What the proxy prints of it.
+    /// Text of the configuration as the proxy reports it.
     pub text: String,
-    /// Level of every parameter in the catalog: what is in force, or else the program's default.
-    /// A text that no level leads to is given as it stands.
+    /// Level of every parameter in the catalog: the one in force, or else the program's default. A text that no level
+    /// leads to is given as it stands.
     pub levels: BTreeMap<String, String>,
 }
 
 impl Effective {
-    /// The levels of all rows of a proxy, as they are found one by one.
+    /// Collects the levels of all rows of a proxy, each from `level`.
     pub(crate) fn of(
         text: String,
         rows: (&Catalog, ProxyKind),
@@ -258,16 +250,13 @@ impl Effective {
     ) -> Effective {
         let rows = rows.0.parameters(rows.1);
         let levels = rows.filter_map(|row| Some((row.id.clone(), level(row)?)));
-        Effective {
-            text,
-            levels: levels.collect(),
-        }
+        Effective { text, levels: levels.collect() }
     }
 }
 
 impl Effective {
-    /// The same where loads meet a configuration in several ways, each with whether it is over TLS: levels that
-    /// differ stand side by side. `is_of_tls` says of which rows the listeners in clear know nothing.
+    /// Does the same as [`Effective::of`] if loads take several ways through a configuration, each given with true for
+    /// TLS. Different levels are joined by "and". `is_of_tls` is true for rows that do not concern listeners in clear.
     pub(crate) fn of_ways<W>(
         text: String,
         rows: (&Catalog, ProxyKind),
@@ -278,9 +267,7 @@ impl Effective {
         let any_secure = ways.iter().any(|(is_secure, _)| *is_secure);
         Effective::of(text, rows, |row| {
             let secure_alone = any_secure && is_of_tls(row);
-            let ways = ways
-                .iter()
-                .filter(|(is_secure, _)| *is_secure || !secure_alone);
+            let ways = ways.iter().filter(|(is_secure, _)| *is_secure || !secure_alone);
             let mut levels: Vec<String> = Vec::new();
             for level in ways.filter_map(|(_, way)| level(row, way)) {
                 if !levels.contains(&level) {
@@ -292,12 +279,12 @@ impl Effective {
     }
 }
 
-/// Starts a proxy and waits until it accepts connections and all its parts are there. The calling
-/// thread must live as long as the proxy: see [`crate::launch`].
+/// Starts a proxy and waits until it accepts connections and all its parts are there. The calling thread must live as
+/// long as the proxy: see [`crate::launch`].
 ///
 /// # Errors
-/// [`SutError::PortTaken`] or [`SutError::NotStarted`] with the proxy's own words,
-/// [`SutError::NotListening`] after ten seconds. Nothing is left running then.
+/// [`SutError::PortTaken`] or [`SutError::NotStarted`] with the proxy's own words, [`SutError::NotListening`] after
+/// thirty seconds. Nothing is left running then.
 pub fn start(
     proxy: &dyn Proxy,
     configuration: &Configuration,
@@ -337,7 +324,7 @@ pub fn start(
     Ok(running)
 }
 
-/// Refuses an address at which somebody listens.
+/// Refuses an address at which a program listens.
 fn must_be_free(configuration: &Configuration) -> Result<(), SutError> {
     for address in configuration.addresses() {
         let is_free = port_is_free(address).unwrap_or(true);
@@ -352,7 +339,7 @@ fn must_be_free(configuration: &Configuration) -> Result<(), SutError> {
     Ok(())
 }
 
-/// Leaves word of which program runs below a prefix, for whoever sweeps after a weir that was killed.
+/// Notes the program that runs below a prefix, for a later sweep if this weir is killed.
 fn note_program(program: &Path, configuration: &Configuration) -> Result<(), SutError> {
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     let file = configuration.prefix().join(PROGRAM_FILE);
@@ -360,8 +347,8 @@ fn note_program(program: &Path, configuration: &Configuration) -> Result<(), Sut
     weir_files::write(&file, text).map_err(SutError::file("write", file))
 }
 
-/// An earlier instance that was killed leaves its sockets and process numbers behind, and some proxies
-/// refuse to start beside them.
+/// Removes sockets and process numbers of an earlier instance that was killed: some proxies refuse to start beside
+/// them.
 fn clear_remains(configuration: &Configuration) {
     let folder = fs::read_dir(configuration.prefix().join("run"));
     for remains in folder.into_iter().flatten().flatten() {
@@ -370,15 +357,13 @@ fn clear_remains(configuration: &Configuration) {
     }
 }
 
-/// Files for what the program prints: one for both of its outputs, unless it logs to the first.
+/// Creates the files for what the program prints: one for both of its outputs, unless it logs to the first.
 fn outputs(configuration: &Configuration) -> Result<(File, File), SutError> {
     let create = |path: PathBuf| weir_files::create(&path).map_err(SutError::file("create", path));
     let errors = create(configuration.output())?;
     let output = match &configuration.stdout {
         Some(file) => create(configuration.prefix().join(file))?,
-        None => errors
-            .try_clone()
-            .map_err(SutError::file("create", configuration.output()))?,
+        None => errors.try_clone().map_err(SutError::file("create", configuration.output()))?,
     };
     Ok((output, errors))
 }
@@ -397,9 +382,7 @@ fn wait_until_ready(
         let address = configuration.listen();
         match TcpStream::connect_timeout(&address, PATIENCE) {
             Err(error) if is_short_of_descriptors(&error) => {
-                return Err(SutError::file("open a socket for", address.to_string())(
-                    error,
-                ));
+                return Err(SutError::file("open a socket for", address.to_string())(error));
             }
             Err(_) => {}
             Ok(_) => {
@@ -425,41 +408,25 @@ fn wait_until_ready(
     }
 }
 
-/// Returns true if this process or the whole host may open no more descriptors: no proxy's fault.
+/// Returns true if this process or the whole host may open no more descriptors, which is not the proxy's fault.
 fn is_short_of_descriptors(error: &io::Error) -> bool {
     let errno = rustix::io::Errno::from_io_error(error);
-    matches!(
-        errno,
-        Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE)
-    )
+    matches!(errno, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
 fn ended_early(proxy: &dyn Proxy, configuration: &Configuration, status: String) -> SutError {
     let kind = configuration.kind();
     let address = configuration.listen();
     let words = words(proxy, configuration);
-    let is_taken = [
-        "(98: ",
-        "(98)",
-        "ddress already in use",
-        "cannot bind socket",
-    ];
-    match is_taken.iter().any(|taken| words.contains(taken)) {
-        true => SutError::PortTaken {
-            kind,
-            address,
-            words,
-        },
-        false => SutError::NotStarted {
-            kind,
-            address,
-            status,
-            words,
-        },
+    let is_taken = ["(98: ", "(98)", "ddress already in use", "cannot bind socket"];
+    if is_taken.iter().any(|taken| words.contains(taken)) {
+        SutError::PortTaken { kind, address, words }
+    } else {
+        SutError::NotStarted { kind, address, status, words }
     }
 }
 
-/// What a proxy that does not run as it should has said: on its outputs, or in its log.
+/// Returns the messages of a proxy that does not run as it should, from its outputs or its log.
 fn words(proxy: &dyn Proxy, configuration: &Configuration) -> String {
     let printed = tail_of(&configuration.output(), |line| proxy.is_telling(line));
     let words = match (printed.is_empty(), proxy.logs_why()) {

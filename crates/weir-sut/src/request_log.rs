@@ -1,5 +1,5 @@
-//! The access log that weir has a proxy write for itself, to see where the time of its requests goes: one line for
-//! each, read again and again. What was read is given back to the disk.
+//! Access log that weir has a proxy write to show the parts of its requests' durations: one line for each request, read
+//! again and again. Disk space of lines that were read is freed.
 
 use std::fs::File;
 use std::io;
@@ -11,17 +11,17 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::{Configuration, LoggedRequest, Proxy};
 
-/// Of each reading so many requests are kept: the slowest, and others that are drawn evenly. High quantiles rest
-/// on few requests, and a drawn sample would have none of them.
+/// Numbers of requests kept from each reading: the slowest, and others that are drawn evenly. High quantiles rest on
+/// few requests, and a drawn sample would have none of them.
 const SLOWEST: usize = 50;
 const DRAWN: usize = 150;
 
-/// What has come since the last reading is read as far as this, some 100,000 lines. The rest is left out.
+/// Maximum number of bytes per reading, some 100,000 lines. The rest since the last reading is left out.
 const MOST: u64 = 16 << 20;
-/// What is read at once.
+/// Number of bytes read at once.
 const AT_ONCE: usize = 1 << 20;
 
-/// Reads the log of one arm.
+/// Reader of the request log of one arm.
 pub struct RequestLog {
     program: Arc<dyn Proxy>,
     path: PathBuf,
@@ -31,22 +31,14 @@ pub struct RequestLog {
 }
 
 impl RequestLog {
-    /// Of a proxy whose configuration has one. Lines that are there already are not read.
+    /// Opens the log of a proxy; None if its configuration has none. Lines that are already there are not read.
     pub fn open(program: Arc<dyn Proxy>, configuration: &Configuration) -> Option<RequestLog> {
-        let path = configuration
-            .prefix()
-            .join(configuration.request_log.as_ref()?);
+        let path = configuration.prefix().join(configuration.request_log.as_ref()?);
         let offset = std::fs::metadata(&path).map_or(0, |found| found.len());
-        Some(RequestLog {
-            program,
-            path,
-            file: None,
-            offset,
-            begun: Vec::new(),
-        })
+        Some(RequestLog { program, path, file: None, offset, begun: Vec::new() })
     }
 
-    /// A sample of what has been logged since the last reading, and how many bytes were too many.
+    /// Returns a sample of the requests logged since the last reading, and the number of bytes that were left out.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -105,11 +97,7 @@ impl RequestLog {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.offset += read as u64;
-        let whole = self
-            .begun
-            .iter()
-            .rposition(|&byte| byte == b'\n')
-            .map_or(0, |end| end + 1);
+        let whole = self.begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let lines = String::from_utf8_lossy(&self.begun[..whole]);
         found.extend(lines.lines().filter_map(|line| self.program.logged(line)));
         self.begun.drain(..whole);
@@ -120,7 +108,8 @@ impl RequestLog {
     }
 }
 
-/// The slowest ones, each of which stands for itself, and of the others as many as there is room for, evenly.
+/// Returns the slowest requests, each of which represents itself, and an even selection of the others, as many as there
+/// is room for.
 fn sampled(mut all: Vec<LoggedRequest>) -> Vec<LoggedRequest> {
     if all.len() > SLOWEST + DRAWN {
         let split = all.len() - SLOWEST;
@@ -129,10 +118,8 @@ fn sampled(mut all: Vec<LoggedRequest>) -> Vec<LoggedRequest> {
         // In order of time, so that what is drawn is of all of it.
         all.sort_by_key(|request| request.end_us);
         let stands_for = (all.len() as u64 * 1000) / DRAWN as u64;
-        let drawn = (0..DRAWN).map(|place| LoggedRequest {
-            stands_for,
-            ..all[place * all.len() / DRAWN]
-        });
+        let drawn =
+            (0..DRAWN).map(|place| LoggedRequest { stands_for, ..all[place * all.len() / DRAWN] });
         all = drawn.chain(slowest).collect();
     }
     all

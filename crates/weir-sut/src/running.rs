@@ -1,4 +1,4 @@
-//! A proxy that runs: its processes, their CPU time, and their end.
+//! A running proxy: its processes, their CPU time, and their end.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,16 +16,16 @@ use crate::orphans::{
 use crate::processes::{GRACE, POLL, descendants, kill_all, living, signal};
 use crate::{Configuration, SutError};
 
-/// Lines of a log that are shown to a person.
+/// Number of lines of a log that are shown to people.
 const TAIL_LINES: usize = 8;
 
 /// A proxy that accepts connections. Dropping it ends its processes, as [`RunningProxy::stop`] does.
 #[derive(Debug)]
 pub struct RunningProxy {
     kind: ProxyKind,
-    /// What was started: the proxy, or what it was to be started through.
+    /// Process that was started: the proxy, or the launcher in front of it.
     child: Child,
-    /// The proxy's own first process.
+    /// Number of the proxy's own first process.
     main: u32,
     program: PathBuf,
     address: SocketAddr,
@@ -37,7 +37,7 @@ pub struct RunningProxy {
 }
 
 impl RunningProxy {
-    /// Takes charge of a process from the moment it was spawned.
+    /// Takes charge of a process right after it was spawned.
     pub(crate) fn new(child: Child, configuration: &Configuration, program: &Path) -> RunningProxy {
         RunningProxy {
             kind: configuration.kind(),
@@ -53,18 +53,15 @@ impl RunningProxy {
         }
     }
 
-    /// Notes the processes that are there now, once all are, without those that are about to end:
-    /// workers that a reload has replaced and the like, whose end is no news.
+    /// Notes the present processes, once all have started, except those that are about to end as expected, such as
+    /// workers that a reload has replaced.
     pub(crate) fn note_processes_but(&mut self, leaving: &[u32]) -> Result<(), SutError> {
         self.main = self.find_main();
         self.note_real_programs();
         self.note_processes();
         let mut below = descendants(self.main);
         below.retain(|pid| !leaving.contains(pid));
-        self.workers = below
-            .iter()
-            .map(|&pid| ProcessId::of(pid))
-            .collect::<Result<_, _>>()?;
+        self.workers = below.iter().map(|&pid| ProcessId::of(pid)).collect::<Result<_, _>>()?;
         self.cpu = std::iter::once(self.main)
             .chain(below)
             .map(ProcessCpu::open)
@@ -72,7 +69,7 @@ impl RunningProxy {
         Ok(())
     }
 
-    /// The proxy's own first process: what it was started through may have stayed before it.
+    /// Returns the number of the proxy's own first process; its launcher may still run before it.
     pub(crate) fn find_main(&self) -> u32 {
         let mut own = std::iter::once(self.child.id())
             .chain(descendants(self.child.id()))
@@ -80,8 +77,8 @@ impl RunningProxy {
         own.next().unwrap_or(self.child.id())
     }
 
-    /// What a script or a launcher became, or started, may be another program than the one that was
-    /// named; all are noted, for whoever looks for what they left.
+    /// Notes all programs that run, for a search for what they left: a script or a launcher may become or start another
+    /// program than the named one.
     fn note_real_programs(&self) {
         let started = std::iter::once(self.child.id()).chain(descendants(self.child.id()));
         let mut programs = vec![self.program.clone()];
@@ -90,14 +87,12 @@ impl RunningProxy {
                 programs.push(program);
             }
         }
-        let lines = programs
-            .iter()
-            .map(|program| format!("{}\n", program.display()));
+        let lines = programs.iter().map(|program| format!("{}\n", program.display()));
         // What is missing is a process that a later sweep might not find.
         let _ = weir_files::write(&self.prefix.join(PROGRAM_FILE), lines.collect::<String>());
     }
 
-    /// Notes numbers and start times too, which tell of processes that show nothing else.
+    /// Notes numbers and start times of processes too, for those that show nothing else.
     fn note_processes(&self) {
         let started = std::iter::once(self.child.id()).chain(descendants(self.child.id()));
         let processes: Vec<ProcessId> = living(started.collect()).collect();
@@ -105,63 +100,63 @@ impl RunningProxy {
         let _ = note(&self.prefix.join(PROCESSES_FILE), &processes);
     }
 
-    /// Processes below its own first one, as they are now.
+    /// Returns the present processes below the proxy's own first one.
     pub(crate) fn below(&self) -> Vec<u32> {
         descendants(self.find_main())
     }
 
-    /// How many there are.
+    /// Counts the processes below the proxy's own first one.
     pub(crate) fn count_workers(&self) -> usize {
         self.below().len()
     }
 
-    /// How the master process ended, if it did.
+    /// Returns the exit status of the process that was started, if it has ended.
     pub(crate) fn exit_status(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
         self.ended = true;
         Some(status.to_string())
     }
 
-    /// Address it listens on.
+    /// Returns the address that the proxy listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Process number of the master process, or of the only one.
+    /// Returns the number of the master process, or of the only one.
     pub fn master_pid(&self) -> u32 {
         self.main
     }
 
-    /// Process numbers of the workers, ascending.
+    /// Returns the process numbers of the workers, ascending.
     pub fn worker_pids(&self) -> Vec<u32> {
         self.workers.iter().map(|worker| worker.pid).collect()
     }
 
-    /// CPU time of master and workers since they began, in nanoseconds. A process that ended keeps its
-    /// last figure; [`RunningProxy::alive`] finds that out.
+    /// Returns the CPU time of master and workers since they began, in nanoseconds. A process that ended keeps its last
+    /// figure; [`RunningProxy::alive`] detects that.
     pub fn cpu_ns(&mut self) -> u64 {
         self.cpu.iter_mut().map(ProcessCpu::read_ns).sum()
     }
 
-    /// Soft limit of open descriptors of the first worker, or of the master without workers.
+    /// Returns the soft limit of open descriptors of the first worker, or of the master without workers.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn nofile(&self) -> Result<u64, SutError> {
         let pid = self.workers.first().map_or(self.main, |worker| worker.pid);
         Ok(process::nofile(pid)?.0)
     }
 
-    /// The last lines of the proxy's error log; empty when it has nothing to say.
+    /// Returns the last lines of the proxy's error log; empty if there are none.
     pub fn error_log_tail(&self) -> String {
         tail(&self.error_log)
     }
 
-    /// Whether every process that was there at the start still is.
+    /// Checks that every process that was there at the start is still alive.
     ///
     /// # Errors
-    /// [`SutError::Died`] with the first that is not. A master process starts a new worker for one
-    /// that died, so the proxy may still answer; its figures are worth nothing all the same.
+    /// [`SutError::Died`] with the first process that is not. A master process starts a new worker for one that died,
+    /// so the proxy may still answer; its figures are worthless all the same.
     pub fn alive(&mut self) -> Result<(), SutError> {
         let died = |what, pid| SutError::Died {
             kind: self.kind,
@@ -181,8 +176,8 @@ impl RunningProxy {
         }
     }
 
-    /// Ends master and workers: SIGTERM, and SIGKILL to what is left after five seconds. Returns
-    /// when none is left and all are reaped.
+    /// Ends master and workers: SIGTERM, and SIGKILL to those left after five seconds. Returns when none is left and
+    /// all are reaped.
     pub fn stop(mut self) {
         self.end();
     }
@@ -225,20 +220,18 @@ impl Drop for RunningProxy {
     }
 }
 
-/// The last lines of a file, without empty and repeated ones; empty when it cannot be read. nginx
-/// repeats itself while it waits for a port.
+/// Returns the last lines of a file, without empty and repeated ones; empty if it cannot be read. nginx repeats itself
+/// while it waits for a port.
 pub(crate) fn tail(path: &Path) -> String {
     tail_of(path, |_| true)
 }
 
-/// As [`tail`], of the lines that are wanted.
+/// Does the same as [`tail`], with only those lines for which `is_wanted` is true.
 pub(crate) fn tail_of(path: &Path, is_wanted: impl Fn(&str) -> bool) -> String {
     let bytes = weir_files::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    let mut lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty() && is_wanted(line))
-        .collect();
+    let mut lines: Vec<&str> =
+        text.lines().filter(|line| !line.trim().is_empty() && is_wanted(line)).collect();
     lines.dedup();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }

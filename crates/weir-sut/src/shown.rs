@@ -1,4 +1,4 @@
-//! The kind of certificate that a user's configuration shows, so that its copy shows one of the same kind.
+//! Kind of certificate that a user's configuration shows, so that its copy shows one of the same kind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use weir_model::study::AskSpec;
 use crate::Language;
 use crate::certificate::{CertificateKind, KeyKind};
 
-/// The largest file of certificates that is read, in bytes.
+/// Largest file of certificates that is read, in bytes.
 const MOST: u64 = 1 << 20;
 
-/// Files of a folder that are read at most.
+/// Maximum number of files of a folder that are read.
 const MOST_FILES: usize = 1_000;
 
-/// Finds the certificate whose kind cannot be told, so that the copy shows another; `None`: there is none such.
+/// Finds the certificate whose kind cannot be determined, so that the copy shows another; `None` if there is none.
 ///
 /// # Errors
-/// As for [`Language::certificates`].
+/// Same as [`Language::certificates`].
 pub(crate) fn replaced_certificate(
     language: &dyn Language,
     source: &Source,
@@ -44,14 +44,12 @@ pub(crate) fn replaced_certificate(
     }))
 }
 
-/// The kind that clients get of several. Where there is one without RSA it is that: clients of today prefer it.
+/// Returns the kind that clients get if there are several: the first one without RSA, since clients of today prefer it,
+/// or else the first one.
 pub(crate) fn kind_of(shown: &[ShownCertificate]) -> Option<CertificateKind> {
     let kinds: Vec<CertificateKind> = shown.iter().filter_map(|one| of_pem(&one.pem)).collect();
     let is_rsa = |kind: &CertificateKind| {
-        matches!(
-            kind.key,
-            KeyKind::Rsa2048 | KeyKind::Rsa3072 | KeyKind::Rsa4096
-        )
+        matches!(kind.key, KeyKind::Rsa2048 | KeyKind::Rsa3072 | KeyKind::Rsa4096)
     };
     let other = kinds.iter().find(|kind| !is_rsa(kind));
     other.or(kinds.first()).copied()
@@ -73,16 +71,15 @@ fn of_pem(pem: &PemLocation) -> Option<CertificateKind> {
         PemLocation::ListedIn(list) => {
             let text = read_regular(list, MOST).ok()?;
             let text = String::from_utf8_lossy(&text).into_owned();
-            let lines = text.lines().map(str::trim);
-            let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+            let mut lines = text
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty() && !line.starts_with('#'));
             let path = lines.next()?.split_whitespace().next()?;
             of_file(&list.parent()?.join(path))
         }
         // Authorities send one of their own with it.
-        PemLocation::Automatic(key) => Some(CertificateKind {
-            key: KeyKind::named(key)?,
-            sent: 2,
-        }),
+        PemLocation::Automatic(key) => Some(CertificateKind { key: KeyKind::named(key)?, sent: 2 }),
         PemLocation::Unknown => None,
     }
 }

@@ -1,4 +1,4 @@
-//! What a proxy serves, and where.
+//! Task and addresses of a proxy.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,55 +8,47 @@ use weir_model::study::ProxyRole;
 
 use crate::Certificate;
 
-/// What a proxy serves, and where.
+/// Task and addresses of a proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
-    /// What it does with a request.
+    /// Role of the proxy: its handling of a request.
     pub role: &'a ProxyRole,
-    /// Where it is asked in clear.
+    /// Address for requests in clear.
     pub listen: SocketAddr,
-    /// Where it is asked over TLS, if it is.
+    /// Listener for requests over TLS, if there is one.
     pub tls: Option<TlsListener<'a>>,
-    /// The origin server; needed by a reverse proxy alone.
+    /// Address of the origin server; only a reverse proxy needs it.
     pub origin: Option<SocketAddr>,
     /// Sizes in bytes of the files that a proxy serves beside the one of its role, each at
     /// [`weir_model::study::file_target`].
     pub sizes: &'a [u64],
-    /// Whether it is to log every request for [`crate::RequestLog`].
+    /// True if the proxy is to log every request for [`crate::RequestLog`].
     pub request_log: bool,
-    /// The user's own configuration, of which a copy is to serve; `None`: weir writes one.
+    /// The user's own configuration, a copy of which is to serve; `None` if weir writes one.
     pub own: Option<Own<'a>>,
 }
 
 /// A configuration of the user's.
 #[derive(Debug, Clone, Copy)]
 pub struct Own<'a> {
-    /// Its main file.
+    /// Path of the main file.
     pub file: &'a Path,
-    /// What loads ask of it, and where the copy is asked for that.
+    /// Requests of the loads, with the addresses to which the copy's requests are sent.
     pub asks: &'a [Ask],
 }
 
-/// Where a proxy is asked over TLS.
+/// TLS listener of a proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct TlsListener<'a> {
-    /// The address.
+    /// Address of the listener.
     pub listen: SocketAddr,
-    /// What it shows to clients.
+    /// Certificate that the listener shows to clients.
     pub certificate: &'a Certificate,
 }
 
 impl<'a> Site<'a> {
-    /// A site in clear, with the file of its role alone.
+    /// Creates a site in clear, with the file of its role alone.
     pub fn new(role: &'a ProxyRole, listen: SocketAddr, origin: Option<SocketAddr>) -> Site<'a> {
-        Site {
-            role,
-            listen,
-            tls: None,
-            origin,
-            sizes: &[],
-            request_log: false,
-            own: None,
-        }
+        Site { role, listen, tls: None, origin, sizes: &[], request_log: false, own: None }
     }
 }

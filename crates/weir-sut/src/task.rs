@@ -1,4 +1,4 @@
-//! What a configuration is written from, whatever the proxy.
+//! Input for writing a configuration, for any proxy.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,40 +9,44 @@ use weir_parameters::{Catalog, Directive};
 
 use crate::{Site, SutError};
 
-/// A configuration to be written: for which proxy, where, and with what in it.
+/// A configuration to be written: for which proxy, in which folder, and with which settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
     pub(crate) kind: ProxyKind,
-    /// The folder that it is to live in.
+    /// Folder of the configuration.
     pub(crate) prefix: &'a Path,
     pub(crate) settings: &'a Settings,
     pub(crate) site: &'a Site<'a>,
     pub(crate) catalog: &'a Catalog,
 }
 
-/// The rows behind settings of a proxy.
+/// Returns the catalog's rows for settings of a proxy.
 ///
 /// # Errors
-/// A parameter is not in the catalog for this proxy, or is none of its configuration.
+/// A parameter is not in the catalog for this proxy, or is not part of its configuration.
 pub(crate) fn wanted<'a>(
     kind: ProxyKind,
     settings: &'a Settings,
     catalog: &'a Catalog,
 ) -> Result<Vec<Wanted<'a>>, SutError> {
-    let row = |(id, level): (&'a String, &'a String)| {
-        let id = || id.clone();
-        let unknown = || SutError::UnknownParameter { kind, id: id() };
-        let row = catalog.get(kind, &id()).ok_or_else(unknown)?;
-        match row.scope.is_configuration() {
-            true => Ok(Wanted { row, level }),
-            false => Err(SutError::NotOfProxy { id: id() }),
-        }
-    };
-    settings.iter().map(row).collect()
+    settings
+        .iter()
+        .map(|(id, level)| {
+            let id = || id.clone();
+            let row = catalog
+                .get(kind, &id())
+                .ok_or_else(|| SutError::UnknownParameter { kind, id: id() })?;
+            if row.scope.is_configuration() {
+                Ok(Wanted { row, level })
+            } else {
+                Err(SutError::NotOfProxy { id: id() })
+            }
+        })
+        .collect()
 }
 
 impl<'a> Task<'a> {
-    /// Refuses what no proxy, or not this one, could do, before anything is written.
+    /// Checks that the proxy can do the task, before anything is written.
     pub(crate) fn check(&self) -> Result<(), SutError> {
         self.wanted()?;
         match self.site.role {
@@ -56,19 +60,19 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The rows behind the settings.
+    /// Returns the catalog's rows for the settings.
     ///
     /// # Errors
-    /// A parameter is not in the catalog for this proxy, or is none of its configuration.
+    /// A parameter is not in the catalog for this proxy, or is not part of its configuration.
     pub(crate) fn wanted(&self) -> Result<Vec<Wanted<'a>>, SutError> {
         wanted(self.kind, self.settings, self.catalog)
     }
 
-    /// All that the settings lead to, parameter by parameter. Proxies are started in the prefix, below
-    /// which their logs are.
+    /// Returns the directives that the settings lead to, parameter by parameter. Proxies are started in the prefix,
+    /// below which their logs are.
     ///
     /// # Errors
-    /// As [`Task::wanted`].
+    /// Same as [`Task::wanted`].
     pub(crate) fn directives(&self) -> Result<Vec<Directive>, SutError> {
         let wanted = self.wanted()?.into_iter();
         let directives = wanted.flat_map(|wanted| wanted.row.directives(wanted.level));
@@ -80,7 +84,7 @@ impl<'a> Task<'a> {
             .collect())
     }
 
-    /// The origin server.
+    /// Returns the address of the origin server.
     ///
     /// # Errors
     /// [`SutError::NoOrigin`].
@@ -88,11 +92,8 @@ impl<'a> Task<'a> {
         self.site.origin.ok_or(SutError::NoOrigin)
     }
 
-    /// That the proxy cannot do something.
+    /// Returns the error for something that the proxy cannot do.
     pub(crate) fn unable(&self, what: &str) -> SutError {
-        SutError::Unable {
-            kind: self.kind,
-            what: what.to_owned(),
-        }
+        SutError::Unable { kind: self.kind, what: what.to_owned() }
     }
 }

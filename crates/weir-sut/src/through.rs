@@ -1,5 +1,5 @@
-//! What a proxy's process is started through: a prefix, an environment, libraries to preload. What is
-//! missing is found before anything is started, and what was asked for is proved afterwards.
+//! Launcher of a proxy's process: a prefix, an environment, libraries to preload. Missing parts are found before
+//! anything is started, and the preloaded libraries are verified afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,28 +10,21 @@ use crate::installed::{executable_at, find_on_path};
 use crate::launch::Launch;
 use crate::{RunningProxy, SutError};
 
-/// The variable that names libraries to load before all others (ld.so(8)).
+/// Variable with libraries to load before all others (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// What is not there of a launcher on this host, in words; `None`: all is.
+/// Returns a description of the first part of a launcher that is missing on this host; `None` if nothing is missing.
 pub fn launcher_missing(spec: &LauncherSpec) -> Option<String> {
-    if let Some(program) = spec
-        .prefix
-        .first()
-        .filter(|program| found(program).is_none())
-    {
+    if let Some(program) = spec.prefix.first().filter(|program| found(program).is_none()) {
         return Some(format!("`{program}` is not installed on the proxies' host"));
     }
     let is_missing = |library: &&Path| fs::File::open(library).is_err();
     let mut libraries = spec.preload.iter().map(AsRef::as_ref);
     let missing = libraries.find(is_missing)?;
-    Some(format!(
-        "the library {} cannot be read on the proxies' host",
-        missing.display()
-    ))
+    Some(format!("the library {} cannot be read on the proxies' host", missing.display()))
 }
 
-/// The absolute path of a launcher's program.
+/// Returns the absolute path of a launcher's program.
 fn found(program: &str) -> Option<PathBuf> {
     let path = Path::new(program);
     match path.components().count() {
@@ -41,7 +34,7 @@ fn found(program: &str) -> Option<PathBuf> {
 }
 
 impl Launch {
-    /// The same, through a launcher.
+    /// Adds a launcher's prefix, environment and libraries.
     #[must_use]
     pub fn through(mut self, spec: &LauncherSpec) -> Launch {
         self.prefix.clone_from(&spec.prefix);
@@ -53,8 +46,7 @@ impl Launch {
             *program = path;
         }
         let env = spec.env.iter();
-        self.environment
-            .extend(env.map(|(name, value)| (name.clone(), value.clone())));
+        self.environment.extend(env.map(|(name, value)| (name.clone(), value.clone())));
         if let Some(libraries) = preload(spec) {
             self.environment.push((PRELOAD.to_owned(), libraries));
         }
@@ -62,34 +54,28 @@ impl Launch {
     }
 }
 
-/// The libraries to preload, with those before them that the study's environment names.
+/// Returns the libraries to preload, behind those that the study's environment names.
 fn preload(spec: &LauncherSpec) -> Option<String> {
     let paths = spec.preload.iter().map(|path| path.display().to_string());
-    let named = spec.env.get(PRELOAD).cloned();
-    let libraries: Vec<String> = named.into_iter().chain(paths).collect();
+    let libraries: Vec<String> = spec.env.get(PRELOAD).cloned().into_iter().chain(paths).collect();
     (!spec.preload.is_empty()).then(|| libraries.join(":"))
 }
 
 impl RunningProxy {
-    /// Proves that the proxy was started through a launcher as far as that shows: every library is mapped
-    /// into it. A program that is linked statically, or that has privileges of its own, ignores
-    /// LD_PRELOAD without a word. Variables do not show: nginx writes its title over them.
+    /// Verifies that the proxy was started through a launcher, as far as that is visible: every library is mapped into
+    /// its process. A program that is linked statically, or that has privileges of its own, silently ignores
+    /// LD_PRELOAD. Variables cannot be verified: nginx writes its title over them.
     ///
     /// # Errors
-    /// [`SutError::Launcher`] with what is missing.
+    /// [`SutError::Launcher`] with the missing library.
     pub fn was_started_through(&self, name: &str, spec: &LauncherSpec) -> Result<(), SutError> {
         let pid = self.master_pid();
-        let refuse = |what: String| {
-            Err(SutError::Launcher {
-                name: name.to_owned(),
-                what,
-            })
-        };
+        let refuse = |what: String| Err(SutError::Launcher { name: name.to_owned(), what });
         let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
         let maps = String::from_utf8_lossy(&maps);
         for library in &spec.preload {
-            let real = fs::canonicalize(library).unwrap_or_else(|_| library.clone());
-            let real = real.display().to_string();
+            let real =
+                fs::canonicalize(library).unwrap_or_else(|_| library.clone()).display().to_string();
             if !maps.lines().any(|line| line.ends_with(&real)) {
                 return refuse(format!(
                     "{} was not loaded into process {pid}: a program that is linked statically \
@@ -106,13 +92,10 @@ impl RunningProxy {
 mod tests {
     use super::*;
 
-    /// The command line in front of the proxy's, of a launcher with a prefix.
+    /// Returns the command line in front of the proxy's, for a launcher with a prefix.
     fn prefix(words: &[&str]) -> Vec<String> {
         let words = words.iter().map(|&word| word.to_owned());
-        let spec = LauncherSpec {
-            prefix: words.collect(),
-            ..LauncherSpec::default()
-        };
+        let spec = LauncherSpec { prefix: words.collect(), ..LauncherSpec::default() };
         Launch::default().through(&spec).prefix
     }
 

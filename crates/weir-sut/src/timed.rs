@@ -32,10 +32,7 @@ impl TimedStream {
     /// Connects to a socket of the file system, by way of its folder's descriptor: a path may be too long for an
     /// address. One whose queue is full is waited for as long as for an answer (unix(7)).
     pub(crate) fn to_socket(path: &Path, until: Instant) -> io::Result<TimedStream> {
-        let (folder, name) = path
-            .parent()
-            .zip(path.file_name())
-            .ok_or(ErrorKind::InvalidInput)?;
+        let (folder, name) = path.parent().zip(path.file_name()).ok_or(ErrorKind::InvalidInput)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(folder, flags, Mode::empty())?;
         let short = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), name.display());
@@ -71,18 +68,15 @@ impl TimedStream {
 
 impl Read for TimedStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let received = self.within_time(Timeout::Recv, || {
-            recv(&self.socket, &mut *buffer, RecvFlags::empty())
-        });
+        let received = self
+            .within_time(Timeout::Recv, || recv(&self.socket, &mut *buffer, RecvFlags::empty()));
         received.map(|(length, _)| length)
     }
 }
 
 impl Write for TimedStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.within_time(Timeout::Send, || {
-            send(&self.socket, bytes, SendFlags::NOSIGNAL)
-        })
+        self.within_time(Timeout::Send, || send(&self.socket, bytes, SendFlags::NOSIGNAL))
     }
 
     fn flush(&mut self) -> io::Result<()> {

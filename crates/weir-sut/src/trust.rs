@@ -1,5 +1,6 @@
-//! Whose processes and programs are looked at. Anybody may call a process `nginx: master process`, and whoever looks at
-//! a host is often root: nothing of another user's is run, and no file opened that another user's process names.
+//! Trust in processes and programs by their owners. Anybody may call a process `nginx: master process`, and the user
+//! who inspects a host is often root: no program of another user's is run, and no file is opened that another user's
+//! process names.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,28 +13,26 @@ pub fn is_own(user: u32) -> bool {
     user == 0 || user == geteuid().as_raw()
 }
 
-/// Real, effective, saved and file system user in the text of `/proc/PID/status` (proc_pid_status(5)).
+/// Returns the real, effective, saved and file system user in the text of `/proc/PID/status` (proc_pid_status(5)).
 pub fn user_ids(status: &str) -> Vec<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let words = line.unwrap_or_default().split_ascii_whitespace();
     words.filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Tells why nothing is done that a process names; `None`: it is root's or one's own, by all four of its user ids. A
-/// set-user-ID program that another user has started is not.
+/// Returns the reason why files and programs that a process names are not used; `None` if all four of its user ids are
+/// root's or this user's. A set-user-ID program that another user has started is not trusted.
 pub(crate) fn against_process(pid: u32) -> Option<String> {
     let users = user_ids(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
     match users.iter().find(|user| !is_own(**user)) {
-        Some(user) => Some(format!(
-            "process {pid} is user {user}'s: run weir as that user"
-        )),
+        Some(user) => Some(format!("process {pid} is user {user}'s: run weir as that user")),
         None if users.is_empty() => Some(format!("process {pid} has ended")),
         None => None,
     }
 }
 
-/// Tells why a program is not run; `None`: it and all folders above it are root's or one's own, and nobody else may write
-/// to any of them.
+/// Returns the reason why a program is not run; `None` if it and all folders above it belong to root or this user, and
+/// nobody else may write to any of them.
 pub fn against_program(program: &Path) -> Option<String> {
     let real = match fs::canonicalize(program) {
         Ok(real) => real,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::SutError;
 
-/// How a configuration names a user or a group.
+/// Name or number of a user or a group in a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Id<'a> {
     Name(&'a str),
@@ -24,14 +24,14 @@ pub(crate) struct WorkerUser {
 }
 
 impl WorkerUser {
-    /// The user of the workers, the first of `names` that there is; `None` when weir is not root, since
-    /// they then are as weir is.
+    /// Returns the user of the workers: the first of `names` that exists. `None` if weir is not root, since the workers
+    /// then run as weir's user.
     pub(crate) fn find(names: &[&str]) -> Option<WorkerUser> {
         WorkerUser::named(None, None, names)
     }
 
-    /// As [`WorkerUser::find`], of a configuration that may name a user and a group: these, where there
-    /// are such, and else one of `names` and the user's own group.
+    /// Does the same as [`WorkerUser::find`] for a configuration that may name a user and a group: these if they exist,
+    /// or else one of `names` and the user's own group.
     pub(crate) fn named(
         user: Option<Id<'_>>,
         group: Option<Id<'_>>,
@@ -47,7 +47,7 @@ impl WorkerUser {
         users.find_map(|user| WorkerUser::look_up(user, group, &passwd, &groups))
     }
 
-    /// Reads passwd(5) and group(5).
+    /// Looks a user and a group up in the texts of passwd(5) and group(5).
     fn look_up(
         user: Id<'_>,
         group: Option<Id<'_>>,
@@ -72,12 +72,9 @@ impl WorkerUser {
         fs::set_permissions(file, Permissions::from_mode(0o640))
     }
 
-    /// Whether the user may enter a folder and all above it, as far as modes say.
+    /// Checks by modes that the user may enter a folder and all folders above it.
     pub(crate) fn must_reach(&self, folder: &Path) -> Result<(), SutError> {
-        for folder in folder
-            .ancestors()
-            .filter(|folder| !folder.as_os_str().is_empty())
-        {
+        for folder in folder.ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
             let metadata = fs::metadata(folder).map_err(SutError::file("read", folder))?;
             let bit = match () {
                 () if metadata.uid() == self.uid => 0o100,
@@ -95,8 +92,8 @@ impl WorkerUser {
     }
 }
 
-/// The fields of an entry, of passwd(5) or group(5): either begins with a name and has its number in the
-/// third.
+/// Returns the fields of an entry of passwd(5) or group(5): both begin with a name and have its number in the third
+/// field.
 fn entry<'t>(id: Id<'_>, database: &'t str) -> Option<Vec<&'t str>> {
     let mut entries = database.lines().map(|line| line.split(':').collect());
     entries.find(|fields: &Vec<&str>| match id {
@@ -133,20 +130,13 @@ mod tests {
         for (user, group, expected) in [
             (Id::Name("nobody"), Id::Name("web"), ("nobody", "web", 33)),
             (Id::Number(65534), Id::Number(33), ("nobody", "web", 33)),
-            (
-                Id::Name("nobody"),
-                Id::Name("nobody"),
-                ("nobody", "nogroup", 65534),
-            ),
+            (Id::Name("nobody"), Id::Name("nobody"), ("nobody", "nogroup", 65534)),
             (Id::Name("root"), Id::Number(1), ("root", "root", 0)),
         ] {
             let found = WorkerUser::look_up(user, Some(group), PASSWD, &groups).unwrap();
             assert_eq!((&*found.name, &*found.group, found.gid), expected);
         }
-        assert_eq!(
-            WorkerUser::look_up(Id::Number(1), None, PASSWD, GROUP),
-            None
-        );
+        assert_eq!(WorkerUser::look_up(Id::Number(1), None, PASSWD, GROUP), None);
     }
 
     #[test]
@@ -166,10 +156,7 @@ mod tests {
             let reached = user.must_reach(&inner);
             assert_eq!(reached.is_ok(), is_reached, "{mode:o}: {reached:?}");
             if let Err(error) = reached {
-                assert!(
-                    error.to_string().starts_with(&closed.display().to_string()),
-                    "{error}"
-                );
+                assert!(error.to_string().starts_with(&closed.display().to_string()), "{error}");
             }
         }
     }

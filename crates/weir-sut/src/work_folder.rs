@@ -1,8 +1,8 @@
-//! The folder of one run's proxies, and what is done about those that earlier runs left behind.
+//! Folder of one run's proxies, and the sweep of folders that earlier runs left behind.
 //!
-//! A run that ends in any orderly way removes its folder. One that was killed cannot, so the next
-//! one sweeps: it removes folders whose weir lives no more. A proxy's processes that survived their
-//! weir are ended first, if it is beyond doubt that they are such: see [`crate::orphans`].
+//! A run that ends in any orderly way removes its folder. A run that was killed cannot, so the next one sweeps: it
+//! removes folders whose weir has ended. A proxy's processes that survived their weir are ended first, if they are
+//! identified beyond doubt: see [`crate::orphans`].
 
 use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -17,39 +17,39 @@ use crate::port::random;
 use crate::processes::end_all;
 use crate::user::WorkerUser;
 
-/// Says who made a folder. No arm's name begins with a dot, so this and weir's other files in the folder
-/// are never in an arm's way.
+/// Name of the file that identifies the maker of a folder. No arm's name begins with a dot, so weir's own files in the
+/// folder never conflict with an arm's.
 const OWNER_FILE: &str = ".pid";
-/// Its name before arms could be called so.
+/// Former name of the owner's file, from before arms could have that name.
 const FORMER_OWNER_FILE: &str = "pid";
 
-/// A folder without an owner's file is one that a weir is about to fill, unless it is this old.
+/// Age from which a folder without an owner's file counts as abandoned; a younger one is about to be filled by a weir.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
-/// How long an orphaned proxy may take to end when it is asked to.
+/// Maximum time for an orphaned proxy to end after SIGTERM.
 const ORPHAN_GRACE: Duration = Duration::from_secs(2);
 
-/// A private folder under the system's folder for temporary files, removed with everything in it
-/// when this is dropped. Nobody else may read or write in it. Root's may be passed through, to an arm's
-/// prefix: a proxy's workers are often another user than its master ([`make_folder`]).
+/// A private folder under the system's folder for temporary files, removed with everything in it when this value is
+/// dropped. Other users can neither read nor write in it. They may pass through root's folder to an arm's prefix: a
+/// proxy's workers often run as another user than its master ([`make_folder`]).
 #[derive(Debug)]
 pub struct WorkFolder {
     path: PathBuf,
 }
 
 impl WorkFolder {
-    /// Makes a new folder, `weir-<pid>-<random>`.
+    /// Creates a new folder, `weir-<pid>-<random>`.
     ///
     /// # Errors
-    /// It cannot be made or written to, for example because the disk is full.
+    /// The folder cannot be created or written to, for example because the disk is full.
     pub fn create() -> Result<WorkFolder, SutError> {
         WorkFolder::create_in(&std::env::temp_dir())
     }
 
-    /// Makes a new folder in another one.
+    /// Creates a new folder in another one.
     ///
     /// # Errors
-    /// As [`WorkFolder::create`].
+    /// Same as [`WorkFolder::create`].
     pub fn create_in(parent: &Path) -> Result<WorkFolder, SutError> {
         let own = Owner::this_process()?;
         let path = parent.join(format!("weir-{}-{:016x}", own.process.pid, random()));
@@ -70,25 +70,25 @@ impl WorkFolder {
         Ok(folder)
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A folder for one proxy's prefix, not made yet. `name` is an arm's name
+    /// Returns the path of a folder for one proxy's prefix, which is not created yet. `name` is an arm's name
     /// ([`weir_model::study::is_arm_name`]).
     pub fn prefix(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Removes what weirs that live no more left under the system's folder for temporary files,
-    /// and says which folders those were. Folders of other users, of weirs that live, and of weirs
-    /// in another container are left alone, and so is what cannot be removed.
+    /// Removes the folders that ended weirs left under the system's folder for temporary files, and returns the removed
+    /// ones. Folders of other users, of running weirs, and of weirs in another container are left alone, and so are
+    /// those that cannot be removed.
     pub fn sweep() -> Vec<PathBuf> {
         WorkFolder::sweep_in(&std::env::temp_dir())
     }
 
-    /// [`WorkFolder::sweep`] of another place.
+    /// Does the same as [`WorkFolder::sweep`] for another parent folder.
     pub fn sweep_in(parent: &Path) -> Vec<PathBuf> {
         let mut swept = WorkFolder::abandoned_in(parent);
         swept.retain(|path| {
@@ -98,8 +98,8 @@ impl WorkFolder {
         swept
     }
 
-    /// Removes those that this process has made before it became another program by execve(2), and ends what still runs in
-    /// them; says which those were.
+    /// Removes the folders that this process created before it became another program by execve(2), and ends the
+    /// processes that still run in them; returns the removed ones.
     pub fn sweep_own() -> Vec<PathBuf> {
         let mut own = WorkFolder::own();
         let this = Owner::this_process().ok();
@@ -113,7 +113,7 @@ impl WorkFolder {
         own
     }
 
-    /// Those of this process under the system's folder for temporary files.
+    /// Returns the folders of this process under the system's folder for temporary files.
     pub fn own() -> Vec<PathBuf> {
         let mut own = WorkFolder::named_in(&std::env::temp_dir());
         let is_own = |path: &PathBuf| {
@@ -124,25 +124,28 @@ impl WorkFolder {
         own.into_iter().map(|(_, path)| path).collect()
     }
 
-    /// What [`WorkFolder::sweep`] would remove.
+    /// Returns the folders that [`WorkFolder::sweep`] would remove.
     pub fn abandoned() -> Vec<PathBuf> {
         WorkFolder::abandoned_in(&std::env::temp_dir())
     }
 
     fn abandoned_in(parent: &Path) -> Vec<PathBuf> {
-        let named = WorkFolder::named_in(parent).into_iter();
-        named
+        WorkFolder::named_in(parent)
+            .into_iter()
             .map(|(_, path)| path)
             .filter(|path| is_abandoned(path))
             .collect()
     }
 
-    /// Whatever has such a name, with the process number in it.
+    /// Returns all paths with such a name in a folder, each with the process number in its name.
     fn named_in(parent: &Path) -> Vec<(u32, PathBuf)> {
-        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-        let paths = entries.map(|entry| entry.path());
-        let named = paths.filter_map(|path| Some((name_pid(path.file_name()?.to_str()?)?, path)));
-        named.collect()
+        fs::read_dir(parent)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter_map(|path| Some((name_pid(path.file_name()?.to_str()?)?, path)))
+            .collect()
     }
 }
 
@@ -154,14 +157,14 @@ impl Drop for WorkFolder {
     }
 }
 
-/// A folder that others may pass through, and not look into.
+/// Mode of a folder that others may pass through, and not look into.
 const PASSABLE: u32 = 0o711;
 
-/// A folder that its group may pass through, and not look into.
+/// Mode of a folder that its group may pass through, and not look into.
 const PASSABLE_BY_GROUP: u32 = 0o710;
 
-/// Makes one folder of a prefix. Nobody else may look into it; a proxy's workers that become another user
-/// may pass through it, by their group, to the files and sockets that they know the names of.
+/// Creates one folder of a prefix. Nobody else may list it; a proxy's workers that become another user may pass through
+/// it, by their group, to files and sockets whose names they know.
 pub(crate) fn make_folder(path: &Path, workers: Option<&WorkerUser>) -> Result<(), SutError> {
     let make = || {
         weir_files::make_folder(path)?;
@@ -172,15 +175,15 @@ pub(crate) fn make_folder(path: &Path, workers: Option<&WorkerUser>) -> Result<(
     make().map_err(SutError::file("create", path))
 }
 
-/// The process number in a folder's name, `None` for names that are not weir's.
+/// Returns the process number in a folder's name; `None` for names that are not weir's.
 fn name_pid(name: &str) -> Option<u32> {
     let (pid, random) = name.strip_prefix("weir-")?.split_once('-')?;
     let is_random = random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit());
     if is_random { pid.parse().ok() } else { None }
 }
 
-/// Who made a folder. Process numbers mean something only within one boot and one PID namespace:
-/// containers may share a folder for temporary files and not their processes.
+/// Maker of a folder. Process numbers are valid only within one boot and one PID namespace: containers may share a
+/// folder for temporary files and not their processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Owner {
     process: ProcessId,
@@ -199,7 +202,7 @@ impl Owner {
         })
     }
 
-    /// Who made this folder, if it says so.
+    /// Reads the maker of a folder; None if the folder has no valid owner's file.
     fn of(folder: &Path) -> Option<Owner> {
         let mut files = [OWNER_FILE, FORMER_OWNER_FILE].into_iter();
         let text = files.find_map(|file| fs::read_to_string(folder.join(file)).ok())?;
@@ -223,7 +226,7 @@ impl Owner {
         })
     }
 
-    /// Whether it is certain that the owner lives no more, as `own` sees it.
+    /// Returns true if the owner has certainly ended, from the point of view of `own`.
     fn is_gone(&self, own: &Owner) -> bool {
         if self.boot != own.boot {
             return true;
@@ -231,13 +234,13 @@ impl Owner {
         self.namespace == own.namespace && !self.process.is_alive()
     }
 
-    /// Whether process numbers that it has noted mean the same processes here.
+    /// Returns true if process numbers that the owner has noted are valid here.
     fn shares_numbers(&self, own: &Owner) -> bool {
         self.boot == own.boot && self.namespace == own.namespace
     }
 }
 
-/// Whether a folder is this user's and its weir is certainly gone.
+/// Returns true if a folder is this user's and its weir has certainly ended.
 fn is_abandoned(path: &Path) -> bool {
     // Not followed: a link of that name is nobody's work folder.
     let Ok(metadata) = fs::symlink_metadata(path) else {
@@ -265,8 +268,7 @@ fn is_older_than(metadata: &Metadata, age: Duration) -> bool {
 /// Ends proxies that outlived the weir of an abandoned folder.
 fn end_orphans(folder: &Path) {
     let (owner, own) = (Owner::of(folder), Owner::this_process().ok());
-    let both = owner.zip(own);
-    let has_numbers = both.is_some_and(|(owner, own)| owner.shares_numbers(&own));
+    let has_numbers = owner.zip(own).is_some_and(|(owner, own)| owner.shares_numbers(&own));
     for prefix in fs::read_dir(folder).into_iter().flatten().flatten() {
         end_all(&left_below(&prefix.path(), has_numbers), ORPHAN_GRACE);
     }
@@ -299,10 +301,7 @@ mod tests {
         earlier.process.start_ticks += 1;
         assert!(earlier.is_gone(&own), "another process has the number now");
         earlier.namespace = "pid:[1]".to_owned();
-        assert!(
-            !earlier.is_gone(&own),
-            "numbers of another container mean nothing here"
-        );
+        assert!(!earlier.is_gone(&own), "numbers of another container mean nothing here");
         earlier.boot = "another boot".to_owned();
         assert!(earlier.is_gone(&own), "nothing outlives a boot");
     }

@@ -1,12 +1,13 @@
-//! What follows a panic, which is a bug in weir: it is told, and what this process has changed is put back.
+//! Handling of a panic, which is a bug in weir: reports it and restores what this process has changed.
 //!
-//! The release program does not unwind: the tables and the code for that were a quarter of it. Instead, whichever thread
-//! panics replaces the process by a fresh one of the same number (execve(2)), whose only work is to put things back, as
-//! `weir restore` does after a kill: settings from the journal, work folders and the proxies that still run in them, objects
-//! of clusters. The kernel ends all other threads first and lets go of every lock and socket, so neither what they were
-//! doing nor which locks they held matters. Builds that could unwind do the same, so tests see what users see.
+//! The release program does not unwind: the tables and the code for that were a quarter of it. Instead, the thread that
+//! panics replaces the process by a fresh one of the same number (execve(2)), whose only work is to restore, as `weir
+//! restore` does after a kill: settings from the journal, work folders and the proxies that still run in them, objects
+//! of clusters. The kernel ends all other threads first and releases every lock and socket, so neither their work nor
+//! the locks they held matter. Builds that could unwind do the same, so tests see what users see.
 //!
-//! A thread that the system refuses ends weir in the same way, wherever it was to be started, though it is no bug.
+//! If the system refuses a thread, weir ends in the same way, wherever the thread was to be started, though this is no
+//! bug.
 //!
 //! A panic of the fresh process is its end: the journal is as after a kill, and `weir restore` goes on with it.
 
@@ -24,30 +25,25 @@ use crate::failure::{BUG, FAILED, Failure};
 use crate::progress::view::screen;
 use crate::{signals, terminal};
 
-/// The first argument of the process that puts things back; behind it are the exit code to end with, and clusters in which
-/// the process before had pods.
+/// First argument of the process that restores. After it come the exit code to end with, and the clusters in which the
+/// process before had pods.
 const PUT_BACK: &str = "put-back-before-the-end";
 
-/// How the standard library begins its panic when a thread cannot be started (std::thread::spawn), or has no memory for the
-/// stack of its signal handlers.
-const NO_THREAD: [&str; 2] = [
-    "failed to spawn thread",
-    "failed to allocate an alternative stack",
-];
+/// Beginnings of the standard library's panic message when a thread cannot be started (std::thread::spawn), or has no
+/// memory for the stack of its signal handlers.
+const NO_THREAD: [&str; 2] = ["failed to spawn thread", "failed to allocate an alternative stack"];
 
-/// Has panics dealt with from now on.
+/// Installs the panic hook.
 pub(crate) fn watch() {
     panic::set_hook(Box::new(|panic| end(panic)));
 }
 
-/// Whether this process is the one that puts things back.
+/// Returns true if this process is the one that restores.
 pub(crate) fn is_putting_back() -> bool {
-    std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == PUT_BACK)
+    std::env::args_os().nth(1).is_some_and(|first| first == PUT_BACK)
 }
 
-/// Becomes the process that puts things back.
+/// Reports the panic and replaces this process by the one that restores.
 fn end(panic: &PanicHookInfo<'_>) -> ! {
     static IS_ENDING: AtomicBool = AtomicBool::new(false);
     while IS_ENDING.swap(true, Ordering::Relaxed) {
@@ -79,11 +75,13 @@ fn end(panic: &PanicHookInfo<'_>) -> ! {
 fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
     let payload = panic.payload();
     let fixed = payload.downcast_ref::<&str>().copied();
-    let made = || payload.downcast_ref::<String>().map(String::as_str);
-    fixed.or_else(made).unwrap_or("a panic without a message")
+    fixed
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a message")
 }
 
-/// `what` has the kernel's words behind a colon, in the form of the standard library.
+/// Returns the message for a refused thread. `what` is the standard library's panic message, which ends with a colon
+/// and the kernel's error.
 fn no_thread(what: &str) -> String {
     format!(
         "\nweir: the system refuses another thread: {what}\n\
@@ -91,7 +89,7 @@ fn no_thread(what: &str) -> String {
     )
 }
 
-/// What happened, where, and what to do.
+/// Returns the message for a panic: its text, its location, and what to do.
 fn told(panic: &PanicHookInfo<'_>, what: &str) -> String {
     let place = panic.location().map(ToString::to_string);
     let thread = std::thread::current();
@@ -110,7 +108,7 @@ fn told(panic: &PanicHookInfo<'_>, what: &str) -> String {
     )
 }
 
-/// The whole of the process that puts things back.
+/// Runs the process that restores, and returns the exit code to end with.
 pub(crate) fn put_back() -> ExitCode {
     // Ctrl-C does not end it, and a second one says what is left.
     let _ = signals::stop_flag();
@@ -127,9 +125,7 @@ pub(crate) fn put_back() -> ExitCode {
     for on in weir_kube::left_by_this_process(&folder) {
         tell(&format!("restore {on}"), objects(&on, &folder));
     }
-    let mut arguments = std::env::args_os()
-        .skip(2)
-        .filter_map(|it| it.into_string().ok());
+    let mut arguments = std::env::args_os().skip(2).filter_map(|it| it.into_string().ok());
     let code = arguments.next().and_then(|code| code.parse().ok());
     for cluster in arguments {
         terminal::tell(&format!(
@@ -142,27 +138,23 @@ pub(crate) fn put_back() -> ExitCode {
 
 fn settings(folder: &std::path::Path) -> Result<String, Failure> {
     let settings = journal::restore(folder).map_err(restore::refused)?;
-    let settings = settings.iter();
-    Ok(settings.map(|one| restore::described(one, false)).collect())
+    Ok(settings.iter().map(|setting| restore::described(setting, false)).collect())
 }
 
-/// `on` is how `weir restore` is told of the cluster: `--on CLUSTER`.
+/// Removes what this process left in a cluster. `on` is the option of `weir restore` that names the cluster: `--on
+/// CLUSTER`.
 fn objects(on: &str, folder: &std::path::Path) -> Result<String, Failure> {
     let cluster = kube::connect(on.trim_start_matches("--on "))?;
     let objects = weir_kube::undo(&cluster, folder, false).map_err(kube::refused)?;
-    Ok(objects
-        .iter()
-        .map(|one| restore::object(one, false))
-        .collect())
+    Ok(objects.iter().map(|one| restore::object(one, false)).collect())
 }
 
-/// What was put back, or that it was not and how the user does it.
+/// Prints what was restored, or the error and the command with which the user can restore it.
 fn tell(command: &str, done: Result<String, Failure>) {
     match done {
         Ok(text) => terminal::tell(&text),
-        Err(failure) => terminal::tell(&format!(
-            "{}\nhint: weir {command}\n",
-            failure.rendered(false)
-        )),
+        Err(failure) => {
+            terminal::tell(&format!("{}\nhint: weir {command}\n", failure.rendered(false)));
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! Whether standard output was closed when weir was started.
+//! Detection of a standard output that was closed when weir was started.
 //!
-//! Before `main`, Rust's runtime opens /dev/null in the place of a closed standard stream. That takes everything and keeps
-//! nothing, and is what many programs give their children on purpose, so nobody can tell afterwards. weir looks before that, in
-//! a function that the C runtime calls (System V ABI, DT_INIT_ARRAY).
+//! Before `main`, Rust's runtime opens /dev/null in the place of a closed standard stream. Writes to it succeed and are
+//! lost, and many programs give it to their children on purpose, so the two cases look the same afterwards. weir looks
+//! before that, in a function that the C runtime calls (System V ABI, DT_INIT_ARRAY).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,9 +28,7 @@ extern "C" fn look() {
 /// Standard output was closed when weir was started.
 pub(crate) fn stdout_is_open() -> Result<(), Failure> {
     if WAS_CLOSED.load(Ordering::Relaxed) {
-        return Err(Failure::failed(
-            "standard output is closed, so nobody could read the result",
-        ));
+        return Err(Failure::failed("standard output is closed, so nobody could read the result"));
     }
     Ok(())
 }

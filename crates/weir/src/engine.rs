@@ -1,4 +1,4 @@
-//! What the load engine says of loads that people describe, in studies and as options.
+//! Checks by the load engine of loads that people describe, in studies and as options.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,25 +16,20 @@ use weir_study::{Engine, RequestFault, read_small};
 
 use crate::names;
 
-/// The engine that studies are checked with.
-pub(crate) const ENGINE: Engine = Engine {
-    read: read_small,
-    resolve,
-    requests,
-    flow,
-};
+/// Engine for checking studies.
+pub(crate) const ENGINE: Engine = Engine { read: read_small, resolve, requests, flow };
 
-/// The first address of `name:port`.
+/// Returns the first address of `name:port`.
 fn resolve(text: &str) -> io::Result<SocketAddr> {
     let missing = || io::Error::other("the name has no address");
     let all = names::addresses(text)?;
     all.into_iter().next().ok_or_else(missing)
 }
 
-/// Any authority will do: the length of a Host header is no matter here.
+/// Placeholder authority: the length of a Host header does not matter here.
 const HOST: &str = "weir.test";
 
-/// Everything that keeps requests from being sent.
+/// Returns all faults that prevent the requests from being sent.
 fn requests(specs: &[WeightedRequest]) -> Vec<RequestFault> {
     let mut files = Files::default();
     let mut faults = Vec::new();
@@ -47,10 +42,7 @@ fn requests(specs: &[WeightedRequest]) -> Vec<RequestFault> {
                 Some(Part::Content) => (Some("content"), None),
             };
             let hint = error.hint();
-            faults.push(RequestFault {
-                header,
-                ..fault(index, key, error, hint)
-            });
+            faults.push(RequestFault { header, ..fault(index, key, error, hint) });
         }
         if let Some(Err(error)) = spec.expect.as_ref().map(Expectation::new) {
             faults.push(fault(index, Some("expect"), error, None));
@@ -73,40 +65,29 @@ fn fault(
     error: impl ToString,
     hint: Option<String>,
 ) -> RequestFault {
-    RequestFault {
-        index,
-        key,
-        header: None,
-        message: error.to_string(),
-        hint,
-    }
+    RequestFault { index, key, header: None, message: error.to_string(), hint }
 }
 
-/// Everything that is wrong with the files that a flow names.
+/// Returns all faults in the files that a flow names.
 fn flow(spec: &FlowSpec) -> Vec<Fault> {
     let trace = match trace(spec) {
         Ok(trace) => trace.and_then(|trace| overridden(spec, &trace)),
         Err(error) => Some(Fault::new(Key::Trace, error)),
     };
     let client = spec.tls.as_ref().and_then(|tls| tls.client.as_ref());
-    let files = client.map(|own| {
-        [
-            (Key::Certificate, &own.certificate),
-            (Key::CertificateKey, &own.key),
-        ]
-    });
-    let unread = |(key, path): (Key, &String)| {
+    let files =
+        client.map(|own| [(Key::Certificate, &own.certificate), (Key::CertificateKey, &own.key)]);
+    let files = files.into_iter().flatten().filter_map(|(key, path)| {
         let error = read_small(Path::new(path)).err()?;
         Some(Fault::new(key, format!("cannot read `{path}`: {error}")))
-    };
-    let files = files.into_iter().flatten().filter_map(unread);
+    });
     trace.into_iter().chain(files).collect()
 }
 
 /// Name of standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// The recorded arrivals of a flow, where it repeats some.
+/// Reads the recorded arrivals of a flow; `None` if it does not replay any.
 pub(crate) fn trace(spec: &FlowSpec) -> Result<Option<Trace>, TraceError> {
     match &spec.arrivals {
         // What is read only once.
@@ -119,7 +100,7 @@ pub(crate) fn trace(spec: &FlowSpec) -> Result<Option<Trace>, TraceError> {
     }
 }
 
-/// What of a log is not sent, a sentence each.
+/// Describes what is not sent of a log, in a sentence each: lines that are left out, and bodies that it lacks.
 pub(crate) fn left_out(file: &str, trace: &Trace) -> Vec<String> {
     let (lines, kinds) = LeftOut::told(&trace.left_out);
     let (all, bodies) = (trace.times.len() as u64 + lines, trace.with_content());
@@ -128,13 +109,13 @@ pub(crate) fn left_out(file: &str, trace: &Trace) -> Vec<String> {
         "`{file}`: requests by POST, PUT or PATCH: {bodies}. A trace has no bodies: they are sent with the one that -b \
          gives for all requests, or with none"
     );
-    let sentences = [(lines, lines_left_out), (bodies, without_body)].into_iter();
-    sentences
+    [(lines, lines_left_out), (bodies, without_body)]
+        .into_iter()
         .filter_map(|(count, text)| (count > 0).then_some(text))
         .collect()
 }
 
-/// Requests that would not be sent, because the trace has its own.
+/// Returns a fault if the trace's own requests would replace those that were given.
 pub(crate) fn overridden(spec: &FlowSpec, trace: &Trace) -> Option<Fault> {
     trace.which.as_ref()?;
     let is_plain = |one: &WeightedRequest| one.request.target == "/" && one.request.method == "GET";

@@ -1,4 +1,4 @@
-//! How a command fails: what it says and with which exit code.
+//! Failures of commands: message, hint and exit code.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -8,41 +8,41 @@ use weir_lab::{Blame, LabError};
 use weir_record::HEADER_FILE;
 use weir_report::foreign::visible;
 
-/// Exit code when the work could not be done although the input was right.
+/// Exit code if the work failed although the input was right.
 pub(crate) const FAILED: u8 = 1;
 /// Exit code for bad input: nothing was measured or changed.
 pub(crate) const BAD_INPUT: u8 = 2;
-/// Exit code when a condition of `--fail-if` is true: all was measured and reported.
+/// Exit code if a condition of `--fail-if` is true: everything was measured and reported.
 pub(crate) const CONDITION: u8 = 3;
-/// Exit code after a panic, whichever thread it was in: that of Rust programs.
+/// Exit code after a panic in any thread: that of Rust programs.
 pub(crate) const BUG: u8 = 101;
 /// Exit code after Ctrl-C or SIGTERM; what was measured has been reported.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A command that did not do what it was asked.
+/// The failure of a command, with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
     message: String,
     hint: Option<String>,
-    /// The message is a whole text of its own (study errors) and gets no prefix.
+    /// True if the message is a complete text (study errors) and gets no prefix.
     verbatim: bool,
-    /// What else is wrong.
+    /// Further failures, reported together with this one.
     also: Vec<Failure>,
 }
 
 impl Failure {
-    /// The user's input cannot be used.
+    /// Creates a failure for bad input.
     pub(crate) fn input(message: impl Display) -> Failure {
         Failure::new(BAD_INPUT, message)
     }
 
-    /// The input is right; the work failed.
+    /// Creates a failure for work that failed with right input.
     pub(crate) fn failed(message: impl Display) -> Failure {
         Failure::new(FAILED, message)
     }
 
-    /// What the user asked to be told of by the exit code is so.
+    /// Creates a failure for a true condition of `--fail-if`.
     pub(crate) fn condition(message: impl Display) -> Failure {
         Failure::new(CONDITION, message)
     }
@@ -57,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// Everything that is wrong, said at once; `None`: nothing is.
+    /// Combines failures into one that reports all of them; `None` if there are none.
     pub(crate) fn all(failures: impl IntoIterator<Item = Failure>) -> Option<Failure> {
         let mut failures = failures.into_iter();
         let mut first = failures.next()?;
@@ -65,7 +65,7 @@ impl Failure {
         Some(first)
     }
 
-    /// A run that was not made, or not to its end; `folder` is where its records are, if there are any.
+    /// Creates a failure for a run that was not made, or not to its end. `folder` is that of its records, if it exists.
     pub(crate) fn of_run(error: LabError, folder: Option<&Path>) -> Failure {
         let hint = error.hint();
         let begun = folder.filter(|folder| folder.join(HEADER_FILE).exists());
@@ -73,53 +73,46 @@ impl Failure {
             _ if error.is_interruption() => Failure::interrupted(error),
             (Blame::Input, _) => Failure::input(error),
             (Blame::Work, None) => Failure::failed(error),
-            (Blame::Work, Some(folder)) => Failure::failed(format!(
-                "{error}\nwhat was recorded is in {}",
-                folder.display()
-            )),
+            (Blame::Work, Some(folder)) => {
+                Failure::failed(format!("{error}\nwhat was recorded is in {}", folder.display()))
+            }
         };
         failure.maybe_hint(hint)
     }
 
-    /// The user stopped it before there was anything to report.
+    /// Creates a failure for a command that the user stopped before there was anything to report.
     pub(crate) fn interrupted(message: impl Display) -> Failure {
         Failure::new(INTERRUPTED, message)
     }
 
-    /// Bad input that has been described in full.
+    /// Creates a failure for bad input with a complete text.
     pub(crate) fn described(message: String) -> Failure {
-        Failure {
-            verbatim: true,
-            ..Failure::input(message)
-        }
+        Failure { verbatim: true, ..Failure::input(message) }
     }
 
-    /// The same, said of a part of the input.
+    /// Adds the part of the input that the failure is about to its message.
     pub(crate) fn within(mut self, part: &str) -> Failure {
         self.message = format!("{part}: {}", self.message);
         self.also = self.also.into_iter().map(|one| one.within(part)).collect();
         self
     }
 
-    /// What to do about it.
+    /// Adds a hint about what to do.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What to do about it, when that is known.
+    /// Adds a hint about what to do, if there is one.
     pub(crate) fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Failure {
         self.hint = hint.map(Into::into);
         self
     }
 
-    /// For the terminal.
+    /// Returns the text for the terminal.
     pub(crate) fn rendered(&self, color: bool) -> String {
-        let (red, cyan, plain) = if color {
-            ("\x1b[1;31m", "\x1b[36m", "\x1b[0m")
-        } else {
-            ("", "", "")
-        };
+        let (red, cyan, plain) =
+            if color { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
         let mut text = if self.verbatim {
             self.message.trim_end().to_owned()
         } else {
@@ -135,12 +128,12 @@ impl Failure {
         text
     }
 
-    /// Whether the input is what is wrong.
+    /// Returns true if the failure is about bad input.
     pub(crate) fn is_input(&self) -> bool {
         self.code == BAD_INPUT
     }
 
-    /// For the shell.
+    /// Returns the exit code for the shell.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
@@ -150,7 +143,7 @@ impl Failure {
 mod tests {
     use super::*;
 
-    /// What a host, a proxy or a path says is in messages.
+    /// Checks that text of a host, a proxy or a path cannot send commands to the terminal.
     #[test]
     fn nothing_of_others_commands_the_terminal_in_a_message() {
         let failure = Failure::failed("agent: \x1b[31mred\x1b[2J").hint("\x1b]0;title\x07");

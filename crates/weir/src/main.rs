@@ -1,6 +1,6 @@
 //! weir: an ingress performance lab in one binary.
 //!
-//! This crate is the terminal: arguments, output, exit codes and signals. Nothing else prints.
+//! This crate is the terminal: arguments, output, exit codes and signals. No other crate prints.
 
 use std::process::ExitCode;
 
@@ -32,9 +32,8 @@ fn main() -> ExitCode {
     // Before anything that takes time: whoever asks how things are must not end what is being begun. Where the kernel refuses it, it is
     // told by who needs it.
     let _ = signals::asked_flag();
-    let words: Vec<String> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(failure) = other_tools::refused(&words) {
         return failed(&failure);
     }
@@ -58,9 +57,10 @@ fn main() -> ExitCode {
                 return printed.map_or_else(|failure| failed(&failure), |()| ExitCode::SUCCESS);
             }
             let text = error.render();
-            match terminal::color_on_stderr() {
-                true => terminal::tell_painted(&text.ansi().to_string()),
-                false => terminal::tell(&text.to_string()),
+            if terminal::color_on_stderr() {
+                terminal::tell_painted(&text.ansi().to_string());
+            } else {
+                terminal::tell(&text.to_string());
             }
             terminal::tell(&typed.sources(&text.to_string()));
             return ExitCode::from(failure::BAD_INPUT);

@@ -1,13 +1,13 @@
-//! The addresses of names.
+//! Resolution of names to addresses.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-/// The addresses of `name:port`, `1.2.3.4:port` or `[::1]:port`.
+/// Returns the addresses of `name:port`, `1.2.3.4:port` or `[::1]:port`.
 ///
 /// # Errors
-/// The system does not know the name.
+/// The system cannot resolve the name.
 pub(crate) fn addresses(text: &str) -> io::Result<Vec<SocketAddr>> {
     match text.to_socket_addrs() {
         Ok(found) => Ok(found.collect()),
@@ -15,8 +15,8 @@ pub(crate) fn addresses(text: &str) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// `localhost` and the names below it are loopback addresses (RFC 6761 section 6.3), also where nothing says so: an
-/// empty container has no /etc/hosts.
+/// Returns the loopback addresses for `localhost` and the names below it (RFC 6761 section 6.3), even without an entry:
+/// an empty container has no /etc/hosts.
 fn loopback(text: &str) -> Option<Vec<SocketAddr>> {
     let (host, port) = text.rsplit_once(':')?;
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
@@ -26,14 +26,13 @@ fn loopback(text: &str) -> Option<Vec<SocketAddr>> {
     Some(vec![(four, port).into(), (six, port).into()])
 }
 
-/// What to do about a name that does not resolve.
+/// Returns a hint about a name that does not resolve.
 pub(crate) fn hint() -> &'static str {
-    match Path::new("/etc/resolv.conf").exists() {
-        true => "an address does not need resolving: http://127.0.0.1:8080/",
-        false => {
-            "there is no /etc/resolv.conf here, so no name server is known; \
+    if Path::new("/etc/resolv.conf").exists() {
+        "an address does not need resolving: http://127.0.0.1:8080/"
+    } else {
+        "there is no /etc/resolv.conf here, so no name server is known; \
              --to ADDRESS:PORT needs none"
-        }
     }
 }
 
@@ -47,12 +46,7 @@ mod tests {
         for text in ["localhost:80", "LocalHost.:80", "a.localhost:80"] {
             assert_eq!(loopback(text), Some(both.to_vec()), "{text}");
         }
-        for text in [
-            "localhost",
-            "localhost:x",
-            "notlocalhost:80",
-            "example.com:80",
-        ] {
+        for text in ["localhost", "localhost:x", "notlocalhost:80", "example.com:80"] {
             assert_eq!(loopback(text), None, "{text}");
         }
         let address = "127.0.0.9:7".parse().unwrap();

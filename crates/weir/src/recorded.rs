@@ -1,4 +1,4 @@
-//! Requests that a browser has recorded (HAR), as a set of requests.
+//! Sets of requests made from a browser's recording (HAR).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const OF_CONNECTION: [&str; 7] = [
 
 const SECRETS: [&str; 2] = ["cookie", "authorization"];
 
-/// The requests to `host` in a HAR file, equal ones as one that is sent as often.
+/// Returns the requests to `host` in a HAR file. Equal ones become one with a weight.
 pub(crate) fn requests(
     file: &str,
     bytes: &[u8],
@@ -82,7 +82,7 @@ fn add(requests: &mut Vec<WeightedRequest>, request: RequestSpec) {
     }
 }
 
-/// What is recorded is sent as it is: it has no slots.
+/// Converts a recorded request. It is sent as it is: characters that would be slots are escaped.
 fn request(recorded: &Recorded, target: &str) -> Result<RequestSpec, &'static str> {
     let plain = |text: &str| String::from_utf8_lossy(&escape(text.as_bytes())).into_owned();
     let headers = recorded.headers.iter().filter(|(name, _)| {
@@ -91,9 +91,7 @@ fn request(recorded: &Recorded, target: &str) -> Result<RequestSpec, &'static st
     Ok(RequestSpec {
         method: recorded.method.clone(),
         target: plain(target),
-        fields: headers
-            .map(|(name, value)| (name.clone(), plain(value)))
-            .collect(),
+        fields: headers.map(|(name, value)| (name.clone(), plain(value))).collect(),
         content: escape(recorded.content.as_ref().map_err(|kind| *kind)?),
     })
 }

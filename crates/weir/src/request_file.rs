@@ -1,4 +1,4 @@
-//! Files of requests, from the path that was typed to what a load sends.
+//! Reading of request files, from the path to the requests of a load.
 
 use std::path::Path;
 
@@ -12,14 +12,11 @@ use crate::engine::ENGINE;
 use crate::failure::Failure;
 use crate::{other_tools, recorded, terminal};
 
-/// What is typed may name a pipe, unlike a study.
-const TYPED: Engine = Engine {
-    read: |path| read_at_most(path, LARGEST_DATA),
-    ..ENGINE
-};
+/// Engine for files given on the command line, which may be pipes, unlike those of a study.
+const TYPED: Engine = Engine { read: |path| read_at_most(path, LARGEST_DATA), ..ENGINE };
 
-/// Reads the file and everything it names, and finds out whether its requests can be sent. Of a recorded session those
-/// to `host` are taken. `add` may put something to every request.
+/// Reads the file and everything it names, and checks that its requests can be sent. Takes only the requests to `host`
+/// of a recorded session. `add` may change every request.
 pub(crate) fn read(
     path: &Path,
     host: &str,
@@ -36,12 +33,12 @@ pub(crate) fn read(
     let mut requests = if har::is_har(&bytes) {
         recorded::requests(&name, &bytes, host)?
     } else {
-        utf8(bytes, &name)
-            .and_then(|text| parse_requests(&text, &name, TYPED))
-            .map_err(|errors| match other_tools::recognised(&name) {
+        utf8(bytes, &name).and_then(|text| parse_requests(&text, &name, TYPED)).map_err(
+            |errors| match other_tools::recognised(&name) {
                 Some(other) => other,
                 None => Failure::described(errors.render(terminal::color_on_stderr())),
-            })?
+            },
+        )?
     };
     requests.iter_mut().for_each(|one| add(&mut one.request));
     Ok(requests)
@@ -61,8 +58,8 @@ mod tests {
 
     #[test]
     fn a_file_becomes_requests() {
-        let file = read_text("requests:\n- {path: /, weight: 3}\n- {path: \"/{{random}}\"}\n");
-        let file = file.unwrap();
+        let file =
+            read_text("requests:\n- {path: /, weight: 3}\n- {path: \"/{{random}}\"}\n").unwrap();
         assert_eq!((file.len(), file[0].weight, file[1].weight), (2, 3.0, 1.0));
         assert_eq!(file[1].request.target, "/{{random}}");
     }
@@ -72,8 +69,8 @@ mod tests {
         let unknown = read_text(
             "requests:\n- {path: '/{{randon}}', fields: {X: '{{a}}{{line:/none}}'}}\n\
              - {path: '/{{randon'}\n- {path: /, weight: 1e308}\n",
-        );
-        let unknown = unknown.unwrap_err();
+        )
+        .unwrap_err();
         let places = ["2:10", "2:37", "2:37", "3:10", "4:21"];
         let found: Vec<_> = unknown.split("--> requests.yaml:").skip(1).collect();
         assert_eq!(found.len(), places.len(), "{unknown}");
@@ -90,9 +87,6 @@ mod tests {
     fn a_file_that_is_not_there() {
         let error = read(Path::new("/nonexistent/r.yaml"), "a.test", |_| ());
         let text = error.unwrap_err().rendered(false);
-        assert!(
-            text.starts_with("weir: cannot read /nonexistent/r.yaml: No such"),
-            "{text}"
-        );
+        assert!(text.starts_with("weir: cannot read /nonexistent/r.yaml: No such"), "{text}");
     }
 }

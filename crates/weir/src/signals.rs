@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM ask for an orderly end: trials stop, proxies stop, results are written.
+//! Orderly end after Ctrl-C and SIGTERM: trials stop, proxies stop, results are written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,22 +18,21 @@ use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::view::screen;
 use crate::terminal;
 
-/// What asks for an end.
+/// Signals that request an end.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
-/// Signals that would end weir at once, though nobody sends them on purpose (signal(7)): SIGSTKFLT, SIGPWR, those of timers
-/// and of real time. The first two of the latter are the C library's.
+/// Returns signals that would end weir at once, though nobody sends them on purpose (signal(7)): SIGSTKFLT, SIGPWR,
+/// those of timers and of real time. The first two real-time signals are the C library's.
 fn stray_signals() -> impl Iterator<Item = i32> {
-    [SIGALRM, SIGVTALRM, SIGPROF, SIGIO, 16, 30]
-        .into_iter()
-        .chain(34..=64)
+    [SIGALRM, SIGVTALRM, SIGPROF, SIGIO, 16, 30].into_iter().chain(34..=64)
 }
 
-/// Signals that follow the first one as soon as that are the same wish: timeout(1) asks a process and its group.
+/// Time after the first signal within which further ones count as the same request: timeout(1) signals a process and
+/// its group.
 const ONE_WISH: Duration = Duration::from_millis(500);
 
-/// A flag that the first signal sets. A second one ends weir at once, and what is left is said; the processes
-/// that weir started die with it (see `weir-sut`'s launcher).
+/// Returns a flag that the first signal sets. A second one ends weir at once, after a message about what is left; the
+/// processes that weir started die with it (see `weir-sut`'s launcher).
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let (stop, is_ending) = (Arc::new(AtomicBool::new(false)), Arc::default());
     watch(&stop, &is_ending)
@@ -41,8 +40,8 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// A flag that SIGUSR1 and SIGUSR2 set: somebody wants to know how things are. It is the same one for whoever asks, from the start of
-/// the program on: a question never ends a command, whether that has an answer or not.
+/// Returns a flag that SIGUSR1 and SIGUSR2 set: the user wants to know the state. All callers share it, and it exists
+/// from the start of the program, so these signals never end a command, even one that has no answer.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -92,23 +91,19 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
     Ok(())
 }
 
-/// What this process would leave if it ended now, and what to do about it.
+/// Describes what this process would leave if it ended now, and how to remove it.
 fn left() -> Option<String> {
-    let mut left: Vec<String> = WorkFolder::own()
-        .iter()
-        .map(|folder| format!("the folder {}", folder.display()))
-        .collect();
+    let mut left: Vec<String> =
+        WorkFolder::own().iter().map(|folder| format!("the folder {}", folder.display())).collect();
     let journal = journal::pending(&Journal::default_folder()).ok();
-    let own = journal.filter(|journal| {
-        let holder = journal.holder.as_ref();
-        holder.is_some_and(|holder| holder.pid == std::process::id())
-    });
-    let settings = own.map(|journal| journal.settings).unwrap_or_default();
-    left.extend(
-        settings
-            .iter()
-            .map(|one| format!("the setting {}", one.key)),
-    );
+    let settings = journal
+        .filter(|journal| {
+            let holder = journal.holder.as_ref();
+            holder.is_some_and(|holder| holder.pid == std::process::id())
+        })
+        .map(|journal| journal.settings)
+        .unwrap_or_default();
+    left.extend(settings.iter().map(|one| format!("the setting {}", one.key)));
     let clusters = weir_kube::left_by_this_process(&Journal::default_folder());
     let hints: Vec<String> = std::iter::once(String::new())
         .filter(|_| !left.is_empty())
@@ -117,10 +112,6 @@ fn left() -> Option<String> {
         .collect();
     left.extend(clusters.iter().map(|on| format!("changed objects ({on})")));
     (!left.is_empty()).then(|| {
-        format!(
-            "\nweir: ended at once, and leaves behind: {}\n{}",
-            left.join(", "),
-            hints.concat()
-        )
+        format!("\nweir: ended at once, and leaves behind: {}\n{}", left.join(", "), hints.concat())
     })
 }

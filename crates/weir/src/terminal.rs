@@ -1,4 +1,4 @@
-//! What the terminal can show.
+//! Output to the terminal.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
@@ -10,11 +10,11 @@ use weir_report::foreign::{masked, visible};
 
 use crate::failure::Failure;
 
-/// Takes the line away that the cursor is in (ECMA-48: EL, after a return to its begin).
+/// Control sequence that clears the cursor's line (ECMA-48: EL, after a return to its begin).
 const TAKE_AWAY: &[u8] = b"\r\x1b[2K";
 
-/// Writes a result to standard output, without what others have put into it to command a terminal. A reader
-/// who has seen enough (`weir … | head`) is no error.
+/// Writes a result to standard output. Control characters, by which others could command a terminal, are made visible.
+/// A reader that stops early (`weir … | head`) is no error.
 ///
 /// # Errors
 /// The kernel refuses, for example because standard output is a file on a full disk.
@@ -22,52 +22,48 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_as_it_is(&visible(text))
 }
 
-/// As [`print()`], of text that has colours of weir's own: whoever paints it has made what others wrote visible
-/// before.
+/// Like [`print()`], but keeps weir's own colours: the caller has made other control characters visible before.
 ///
 /// # Errors
-/// As [`print()`].
+/// Same as [`print()`].
 pub(crate) fn print_painted(text: &str) -> Result<(), Failure> {
     print_as_it_is(&painted(text, color_on_stdout()))
 }
 
-/// As [`print`], byte for byte: for what is to be applied, and no terminal shows.
+/// Like [`print`], but byte for byte: for text that is to be applied, and that no terminal shows.
 ///
 /// # Errors
-/// As [`print`].
+/// Same as [`print`].
 pub(crate) fn print_as_it_is(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!(
-            "cannot write to standard output: {error}"
-        ))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to standard output: {error}")))
+        }
         _ => Ok(()),
     }
 }
 
-/// Writes to standard error what goes beside the results. Nobody is left to be told when that
-/// fails, and a trial must not end because nobody watches it. What others have put into it to command a
-/// terminal is made visible, and secrets are masked: proxies quote their configurations.
+/// Writes a message to standard error. Errors are ignored: nobody is left to receive one, and a trial must not end
+/// because nobody watches it. Control characters are made visible, and secrets are masked: proxies quote their
+/// configurations.
 pub(crate) fn tell(text: &str) {
     let mut out = stderr().lock();
     fault::at("terminal");
     let _ = out.write_all(masked(&visible(text)).as_bytes());
 }
 
-/// How long a terminal or a pipe that takes nothing is waited for by [`tell_at_once`].
-const TAKES: Timespec = Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
-/// What a pipe that can be written to takes whole, in bytes (PIPE_BUF, pipe(7)).
+/// Longest wait of [`tell_at_once`] for a terminal or a pipe that takes nothing.
+const TAKES: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// Number of bytes that a writable pipe takes as a whole (PIPE_BUF, pipe(7)).
 const WHOLE: usize = 4096;
 
-/// As [`tell`], after commands of weir's own to the terminal, in a process that is about to be another one: no lock is
-/// waited for, since its holder may have panicked, and no reader for long.
+/// Like [`tell`], but writes weir's own commands to the terminal first, and is meant for a process that is about to be
+/// replaced: it waits for no lock, since its holder may have panicked, and for no reader for long.
 pub(crate) fn tell_at_once(commands: &[u8], text: &str) {
     // The crates that mask secrets are asked nothing here: a panic of theirs would be the last.
-    let plain = |c: char| if c.is_control() && c != '\n' { '?' } else { c };
-    let text: String = text.chars().map(plain).collect();
+    let text: String =
+        text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect();
     let bytes = [commands, text.as_bytes()].concat();
     let out = rustix::stdio::stderr();
     for piece in bytes.chunks(WHOLE) {
@@ -79,13 +75,13 @@ pub(crate) fn tell_at_once(commands: &[u8], text: &str) {
     }
 }
 
-/// As [`tell`], of text that has colours of weir's own ([`print_painted`]).
+/// Like [`tell`], but keeps weir's own colours ([`print_painted`]).
 pub(crate) fn tell_painted(text: &str) {
     let text = painted(text, color_on_stderr());
     let _ = stderr().lock().write_all(masked(&text).as_bytes());
 }
 
-/// Text with nothing in it that commands a terminal, but colours where there may be any.
+/// Makes control characters visible, except colours if `color` allows them.
 fn painted(text: &str, color: bool) -> Cow<'_, str> {
     const BEGIN: &str = "\x1b[";
     if !color || !text.contains(BEGIN) {
@@ -104,42 +100,42 @@ fn painted(text: &str, color: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Writes what the live view has drawn to standard error: commands to the terminal of weir's own, and cells, which
-/// hold no control characters.
+/// Writes the live view to standard error: weir's own commands to the terminal, and cells, which hold no control
+/// characters.
 pub(crate) fn draw(bytes: &[u8]) {
     let mut out = stderr().lock();
     fault::at("screen");
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// Whether standard error is a terminal that can be drawn on.
+/// Returns true if standard error is a terminal that can be drawn on.
 pub(crate) fn can_draw() -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     stderr().is_terminal() && !is_dumb
 }
 
-/// Whether standard output is a terminal.
+/// Returns true if standard output is a terminal.
 pub(crate) fn is_on_stdout() -> bool {
     stdout().is_terminal()
 }
 
-/// Colour is used on a terminal unless NO_COLOR is set (no-color.org) or TERM is `dumb`.
+/// Returns true unless NO_COLOR is set (no-color.org) or TERM is `dumb`.
 fn color_allowed() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Colour on standard output.
+/// Returns true if colour is used on standard output.
 pub(crate) fn color_on_stdout() -> bool {
     stdout().is_terminal() && color_allowed()
 }
 
-/// Colour on standard error.
+/// Returns true if colour is used on standard error.
 pub(crate) fn color_on_stderr() -> bool {
     stderr().is_terminal() && color_allowed()
 }
 
-/// Columns of the terminal, or 100 when there is none.
+/// Returns the columns of the terminal, 40 to 160, or 100 if there is none.
 pub(crate) fn width() -> usize {
     columns(stdout()).map_or(100, |columns| columns.clamp(40, 160))
 }
@@ -149,7 +145,7 @@ fn columns(stream: impl AsFd) -> Option<usize> {
     (columns > 0).then_some(columns.into())
 }
 
-/// A line of parts, with dots between them, fitted to so many columns: rates and p99 stay longest.
+/// Shortens a line of parts, which have dots between them, to `most` columns. Rates and p99 are kept longest.
 fn narrowed(line: &str, most: usize) -> String {
     let mut parts: Vec<&str> = line.split(" · ").collect();
     let mut text = line.to_owned();
@@ -175,21 +171,21 @@ fn is_metric(part: &str) -> bool {
     part.contains("/s") || part.contains("p99")
 }
 
-/// Lines that are kept where nothing is to be written.
+/// Most lines to keep if nothing is written.
 const KEPT: usize = 1000;
 
 /// One line about work in progress: rewritten in place on a terminal, a plain line elsewhere.
 pub(crate) struct StatusLine {
     rewrites: bool,
     shown: bool,
-    /// What was said, where nothing is to be written.
+    /// Latest lines, if they are kept and not written.
     kept: Option<Vec<String>>,
-    /// Lines among them that stay.
+    /// Kept lines that stay.
     staying: Vec<String>,
 }
 
 impl StatusLine {
-    /// On standard error, so that standard output holds results alone.
+    /// Creates a line on standard error, so that standard output holds results alone.
     pub(crate) fn new() -> StatusLine {
         StatusLine {
             rewrites: stderr().is_terminal() && color_allowed(),
@@ -199,39 +195,34 @@ impl StatusLine {
         }
     }
 
-    /// Nowhere: lines that stay are kept.
+    /// Creates a line that writes nothing, and keeps its lines.
     pub(crate) fn kept() -> StatusLine {
-        StatusLine {
-            rewrites: false,
-            shown: false,
-            kept: Some(Vec::new()),
-            staying: Vec::new(),
-        }
+        StatusLine { rewrites: false, shown: false, kept: Some(Vec::new()), staying: Vec::new() }
     }
 
-    /// Whether nothing is written.
+    /// Returns true if lines are kept and not written.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// The lines that were kept.
+    /// Returns the latest kept lines.
     pub(crate) fn said(&self) -> &[String] {
         self.kept.as_deref().unwrap_or_default()
     }
 
-    /// Kept lines that stay, to be written now.
+    /// Returns the kept lines that stay, to be written now.
     pub(crate) fn take_said(self) -> Vec<String> {
         self.staying
     }
 
-    /// Keeps a line that is soon out of date, where nothing is to be written.
+    /// Keeps a line that is soon out of date, if lines are kept.
     pub(crate) fn keep(&mut self, line: &str) {
         if let Some(kept) = &mut self.kept {
             push(kept, line);
         }
     }
 
-    /// Whether lines replace each other.
+    /// Returns true if lines replace each other.
     pub(crate) fn rewrites(&self) -> bool {
         self.rewrites
     }
@@ -262,7 +253,7 @@ impl StatusLine {
         tell(&format!("{line}\n"));
     }
 
-    /// Takes the line of work in progress away.
+    /// Clears the line of work in progress.
     pub(crate) fn clear(&mut self) {
         if self.shown {
             let _ = stderr().lock().write_all(TAKE_AWAY);
@@ -271,7 +262,7 @@ impl StatusLine {
     }
 }
 
-/// Keeps a line, and the latest [`KEPT`] of all.
+/// Adds a line, and drops the oldest if there are more than [`KEPT`].
 fn push(lines: &mut Vec<String>, line: &str) {
     if lines.len() == KEPT {
         lines.remove(0);
@@ -305,11 +296,7 @@ mod tests {
                 "\\u001b[1;31mweir:\\u001b[0m no",
                 "\x1b[1;31mweir:\x1b[0m no",
             ),
-            (
-                "\x1b[2Ja\x1b[",
-                "\\u001b[2Ja\\u001b[",
-                "\\u001b[2Ja\\u001b[",
-            ),
+            ("\x1b[2Ja\x1b[", "\\u001b[2Ja\\u001b[", "\\u001b[2Ja\\u001b["),
             ("\x1b]0;t\x07", "\\u001b]0;t\\u0007", "\\u001b]0;t\\u0007"),
         ] {
             assert_eq!(painted(text, false), plain);

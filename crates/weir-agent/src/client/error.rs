@@ -1,38 +1,38 @@
-//! Why an agent did not do what it was asked.
+//! Errors of requests to an agent.
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::message::Failure;
 
-/// Why an agent did not do what it was asked.
+/// Error of a request to an agent.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AgentError {
-    /// It tried, and says why it could not.
+    /// The agent tried, and reports the reason for the failure.
     #[error(transparent)]
     Failed(Box<Failure>),
-    /// It is not there any more.
+    /// The agent is gone.
     #[error("the agent on {place} is gone: {words}")]
     Lost {
-        /// Where it was.
+        /// Place of the agent.
         place: String,
-        /// What was seen.
+        /// Symptom of the loss.
         words: String,
-        /// The options of `weir restore` for what may be left there.
+        /// Options of `weir restore` that name this place.
         restore: String,
     },
-    /// It answers something else than it was asked: a mistake of weir's.
+    /// The answer does not fit the request: a mistake of weir's.
     #[error("the agent on {place} sent an unexpected answer: {words}")]
     Confused {
-        /// Where it is.
+        /// Place of the agent.
         place: String,
-        /// What was wrong.
+        /// Description of the mismatch.
         words: String,
     },
 }
 
 impl AgentError {
-    /// What to do about it.
+    /// Returns advice on what to do about the error; `None` if there is none.
     pub fn hint(&self) -> Option<String> {
         match self {
             AgentError::Failed(failure) => failure.hint.clone(),
@@ -55,20 +55,14 @@ impl AgentError {
     /// The same with the last words of an agent that is gone.
     pub(super) fn after(self, last: &str) -> AgentError {
         match self {
-            AgentError::Lost {
-                place,
-                words,
-                restore,
-            } if !last.is_empty() => AgentError::Lost {
-                place,
-                words: format!("{words}\n{last}"),
-                restore,
-            },
+            AgentError::Lost { place, words, restore } if !last.is_empty() => {
+                AgentError::Lost { place, words: format!("{words}\n{last}"), restore }
+            }
             other => other,
         }
     }
 
-    /// The same, said of an arm, where it was not said already.
+    /// Attributes a failure to an arm, unless it already has a subject.
     pub fn of_arm(self, arm: &str) -> AgentError {
         match self {
             AgentError::Failed(failure) if failure.subject.is_none() => {
@@ -84,8 +78,6 @@ pub(super) fn understand<A: DeserializeOwned>(
     place: &str,
     value: &RawValue,
 ) -> Result<A, AgentError> {
-    serde_json::from_str(value.get()).map_err(|error| AgentError::Confused {
-        place: place.to_owned(),
-        words: error.to_string(),
-    })
+    serde_json::from_str(value.get())
+        .map_err(|error| AgentError::Confused { place: place.to_owned(), words: error.to_string() })
 }

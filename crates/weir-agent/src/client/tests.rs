@@ -1,4 +1,4 @@
-//! An agent that keeps its line and not its word.
+//! An agent that answers pings but not the request.
 
 use std::os::unix::net::UnixStream;
 
@@ -63,9 +63,9 @@ fn given_up<Q: Question>(
     let (ours, theirs) = UnixStream::pair().unwrap();
     let hello = serde_json::from_str(r#"{"magic":"weir-agent","protocol":5,"weir":"1"}"#);
     let reader = ours.try_clone().unwrap();
-    let client = Client::over("web1", hello.unwrap(), reader, ours, Box::new(Nobody));
-    let client = client.until(&Arc::new(AtomicBool::new(is_ending)));
-    let client = client.watched(Duration::from_millis(20), patience);
+    let client = Client::over("web1", hello.unwrap(), reader, ours, Box::new(Nobody))
+        .until(&Arc::new(AtomicBool::new(is_ending)))
+        .watched(Duration::from_millis(20), patience);
     let mut to = theirs.try_clone().unwrap();
     let talker = std::thread::spawn(move || {
         while let Ok(Some(asked)) = frame::read::<Incoming>(&mut to) {

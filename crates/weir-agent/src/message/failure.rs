@@ -1,27 +1,27 @@
-//! Failures as data: what they are about, what was seen, what to do. Text is made of them at the last moment.
+//! Failures as data: subject, evidence and advice. They become text only when they are shown.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why something could not be done.
+/// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What a caller must know of it.
+    /// Kind of failure, as far as callers distinguish it.
     pub kind: FailureKind,
-    /// The host that it happened on, where that is another one.
+    /// Host on which the failure happened; `None`: this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// What it is about.
+    /// Subject of the failure; `None` if no single arm is concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
-    /// What was seen.
+    /// Observed symptom.
     pub evidence: String,
-    /// What to do about it.
+    /// Advice on what to do about the failure.
     pub hint: Option<String>,
 }
 
-/// What a failure is about.
+/// Subject of a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
@@ -29,23 +29,23 @@ pub enum Subject {
     Arm(String),
 }
 
-/// What a caller must know of a failure.
+/// Kinds of failure that callers distinguish.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// Nothing in particular.
+    /// No kind that a caller treats specially.
     #[default]
     Other,
-    /// Not one connection of a load could be opened.
+    /// None of a load's connections could be opened.
     NoConnection,
-    /// The study, or a file that it names, has to be changed.
+    /// The study, or a file that it names, must be changed.
     BadInput,
-    /// A proxy does not run any more as it was started.
+    /// A proxy no longer runs as it was started.
     ArmEnded,
 }
 
 impl Failure {
-    /// One of which nothing in particular is known.
+    /// Creates a failure of kind [`FailureKind::Other`], with evidence alone.
     pub fn other(evidence: impl fmt::Display) -> Failure {
         Failure {
             kind: FailureKind::Other,
@@ -56,20 +56,17 @@ impl Failure {
         }
     }
 
-    /// The same with what to do about it.
+    /// Replaces the advice.
     pub fn with_hint(self, hint: Option<String>) -> Failure {
         Failure { hint, ..self }
     }
 
-    /// The same, said of an arm.
+    /// Sets the subject to an arm.
     pub fn of_arm(self, arm: &str) -> Failure {
-        Failure {
-            subject: Some(Subject::Arm(arm.to_owned())),
-            ..self
-        }
+        Failure { subject: Some(Subject::Arm(arm.to_owned())), ..self }
     }
 
-    /// The arm that it is about.
+    /// Returns the name of the arm that the failure is about; `None` if there is none.
     pub fn arm(&self) -> Option<&str> {
         self.subject.as_ref().map(|Subject::Arm(arm)| arm.as_str())
     }

@@ -1,4 +1,4 @@
-//! Messages about what lies around a trial: links between roles, and how hosts are built.
+//! Messages about the surroundings of a trial: links between roles, and the hardware of hosts.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,77 +8,78 @@ use weir_model::record::{Carried, LinkEnd, RoundTrips, Unmeasured};
 
 use super::NetworksJob;
 
-/// To listen for whoever measures the link to here, for some seconds: the answer says where.
+/// Request to listen for a link measurement for a few seconds. The answer is the address of the listener.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkListener {
-    /// An address of this host.
+    /// Address of this host to listen on.
     pub address: IpAddr,
     /// CPUs of the role that listens there in trials.
     pub cpus: CpuSet,
-    /// What whoever measures says first: nobody else is answered.
+    /// Number that a measuring client sends first; other connections are dropped.
     pub secret: u64,
 }
 
-/// To measure a link: round trips, and what one connection carries in each direction. It takes a second or so.
+/// Request to measure a link: round trips, and the throughput of one connection in each direction. Takes about a
+/// second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkJob {
-    /// Which.
+    /// The link to measure.
     pub way: LinkWay,
     /// CPUs of the role that connects in trials.
     pub cpus: CpuSet,
 }
 
-/// Which link is measured.
+/// A link to measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkWay {
-    /// One between namespaces that are made as those of an arm, and for this alone: no arm of the run is to have
-    /// carried more than another.
+    /// A link between namespaces that are made like those of an arm, and for this measurement alone, so that no arm of
+    /// the run has carried more traffic than another.
     Namespaces {
-        /// How.
+        /// Properties of the namespaces.
         networks: NetworksJob,
-        /// Who listens: the proxy, or the origin server, which the proxy connects to.
+        /// The listening end: the proxy, or the origin server, to which the proxy connects.
         to: LinkEnd,
-        /// CPUs of whoever listens.
+        /// CPUs of the listening end.
         cpus: CpuSet,
     },
-    /// The one to a [`LinkListener`].
+    /// A link to a [`LinkListener`].
     Listener {
-        /// Where it said that it listens.
+        /// Address that the listener answered with.
         at: SocketAddr,
-        /// What it was told to expect.
+        /// Number that the listener expects.
         secret: u64,
     },
-    /// The one to a server that weir did not start: a few connections are opened and closed, 100 per second at most.
+    /// A link to a server that weir did not start. A few connections are opened and closed, 100 per second at most.
     Connect(SocketAddr),
 }
 
-/// What was found of a link.
+/// Measurements of a link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkFigures {
-    /// Whom it was measured to.
+    /// Address of the listening end.
     pub peer: SocketAddr,
-    /// Round trips.
+    /// Round-trip times.
     pub trips: RoundTrips,
-    /// MTU of the path, bytes.
+    /// MTU of the path, bytes; `None` if unknown.
     pub mtu: Option<u32>,
-    /// From whoever connects.
+    /// Throughput from the connecting end to the listening end; `None` if not measured.
     pub forth: Option<Carried>,
-    /// To whoever connects.
+    /// Throughput from the listening end to the connecting end; `None` if not measured.
     pub back: Option<Carried>,
-    /// What is missing of it.
+    /// Figures that could not be measured, with reasons.
     pub unmeasured: Vec<Unmeasured>,
 }
 
-/// To say how this host is built, and how quiet it is.
+/// Request for the hardware facts of this host, and for how quiet it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactsJob {
-    /// CPUs of the generator, if it is here.
+    /// CPUs of the generator, if the generator is on this host.
     pub generator: Option<CpuSet>,
-    /// CPUs of the proxies, if they are here.
+    /// CPUs of the proxies, if the proxies are on this host.
     pub proxy: Option<CpuSet>,
-    /// CPUs of the origin server, if it is here.
+    /// CPUs of the origin server, if the origin server is on this host.
     pub origin: Option<CpuSet>,
-    /// Addresses of other hosts that these exchange bytes with.
+    /// Addresses of other hosts that the roles on this host exchange bytes with.
     pub towards: Vec<IpAddr>,
 }

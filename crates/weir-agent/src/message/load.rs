@@ -1,4 +1,4 @@
-//! Messages about load: what is asked of the generator, and what it counts.
+//! Messages about load: jobs of the generator, and its counts.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -17,32 +17,33 @@ use weir_model::spin::Spin;
 
 use super::{Ask, Bytes};
 
-/// To carry a load out: a continuous trial over several arms, as the load engine sees it.
+/// Request to carry out a load: a continuous trial over several arms, as the load engine sees it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadJob {
-    /// Those of each arm.
+    /// Flows of all arms.
     pub flows: Vec<FlowJob>,
-    /// Recorded arrivals.
+    /// Recorded arrivals, which flows refer to by index.
     pub traces: Vec<TraceJob>,
-    /// Files that the descriptions name, which need not be on the generator's host.
+    /// Contents of the files that the flow descriptions name, by that name; the files need not exist on the generator's
+    /// host.
     pub files: BTreeMap<String, Bytes>,
-    /// Who has the load when.
+    /// Timeline: the slices, each with the arm that has the load.
     pub slices: Vec<SliceJob>,
-    /// How long is waited at the end for what is still in flight.
+    /// Time to wait at the end for responses that are still in flight.
     pub drain: Duration,
-    /// How long before each arrival a thread is awake.
+    /// Lead time: how early a thread wakes up before each arrival.
     pub spin: Spin,
-    /// The engine's threads, each with its CPU.
+    /// The engine's threads, each with its CPU; `None`: not pinned.
     pub threads: Vec<Option<u32>>,
-    /// Descriptors that one of them may need.
+    /// File descriptors that one of the threads may need.
     pub descriptors: u64,
-    /// Threads of other generators, with which this one shares the flows: each takes what falls to it by number, and all
-    /// start together, see [`StartLoad`].
+    /// Threads of other generators that share the flows with this one. Numbered work (arrivals, connections) is dealt
+    /// to threads by its number. All generators start together, see [`StartLoad`].
     pub others: Others,
-    /// The load grows evenly for this long.
+    /// Time over which the load grows evenly at the start.
     pub ramp_up: Duration,
-    /// Whether this is a load test of one arm: its only slice is told second by second, by flow, with all that a result is
-    /// made of.
+    /// True if this is a load test of one arm: its only slice is reported second by second and by flow, with everything
+    /// that a result needs.
     pub is_whole: bool,
 }
 
@@ -52,21 +53,17 @@ impl Ask {
     pub(crate) fn longest(&self) -> Option<Duration> {
         let Ask::LoadJob(job) = self else { return None };
         let end = job.slices.last().map_or(0, |slice| slice.end);
-        Some(
-            OPENING
-                .saturating_add(Duration::from_nanos(end))
-                .saturating_add(job.drain),
-        )
+        Some(OPENING.saturating_add(Duration::from_nanos(end)).saturating_add(job.drain))
     }
 }
 
 impl LoadJob {
-    /// What falls to its threads.
+    /// Returns the part of the work that falls to this generator's threads.
     pub fn deal(&self) -> Deal {
         self.others.beside(self.threads.len())
     }
 
-    /// The slices as the engine has them.
+    /// Returns the slices in the form that the engine takes.
     pub fn engine_slices(&self) -> Vec<Slice> {
         if let [whole] = &self.slices[..]
             && self.is_whole
@@ -83,46 +80,46 @@ impl LoadJob {
         slices.collect()
     }
 
-    /// Whether it is dealt to several generators.
+    /// Returns true if the load is dealt to several generators.
     pub fn is_shared(&self) -> bool {
         self.others != Others::default()
     }
 }
 
-/// To start a load that several generators share, once all of them are ready.
+/// Request to start a load that several generators share. It is sent once all of them are ready.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct StartLoad {
-    /// The number of the request that the load is.
+    /// Number of the [`LoadJob`] request.
     pub load: u64,
-    /// When, by this generator's CLOCK_MONOTONIC, nanoseconds.
+    /// Start time by this generator's CLOCK_MONOTONIC, nanoseconds.
     pub at_ns: u64,
 }
 
-/// All that the engine has to know about one flow to one arm.
+/// Everything that the engine needs to know about one flow to one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowJob {
-    /// Place among the arms.
+    /// Index of the arm.
     pub arm: usize,
-    /// Whom to ask.
+    /// Address to send requests to.
     pub peer: SocketAddr,
-    /// Others who are asked as well: connections go to all in turn.
+    /// Further addresses to send requests to: connections go to all addresses in turn.
     #[serde(default)]
     pub also: Vec<SocketAddr>,
-    /// The server's name: in Host fields, and for the certificate.
+    /// Name of the server, for Host fields and for checking the certificate.
     pub host: String,
-    /// The one certificate to trust, PEM; empty where the description says whom to trust.
+    /// The one certificate to trust, PEM; empty: as the flow's description says.
     pub trust: String,
-    /// Who asks for what, and how.
+    /// Description of the flow: its requests, connections and clients.
     pub spec: FlowSpec,
-    /// When requests are due, from the trial's start on, whichever arm has the load.
+    /// Due times of requests, counted from the trial's start, whichever arm has the load.
     pub arrivals: Arrivals,
-    /// They begin anew each time so many nanoseconds have passed; `None`: never.
+    /// Period after which the arrivals repeat, nanoseconds; `None`: they do not repeat.
     pub every_ns: Option<u64>,
-    /// Its arrivals' place among the job's traces, where it has one.
+    /// Index of the flow's recorded arrivals among the job's traces; `None`: not recorded.
     pub trace: Option<usize>,
-    /// Addresses to connect from, in turn; empty: the kernel's choice is enough.
+    /// Source addresses to connect from, in turn; empty: the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// Whether content that nobody looks at is received all the same; see
+    /// True if content is received even though nothing reads it; see
     /// [`Flow::keeps_content`](weir_load::Flow::keeps_content).
     #[serde(default)]
     pub keeps_content: bool,
@@ -131,11 +128,11 @@ pub struct FlowJob {
 /// Recorded arrivals and their requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceJob {
-    /// Nanoseconds from each arrival to the next, the first one's from 0.
+    /// Time from each arrival to the next, nanoseconds; the first is counted from 0.
     pub gaps: Vec<u64>,
-    /// Different requests, as method and target.
+    /// Distinct requests, as method and target.
     pub requests: Vec<(String, String)>,
-    /// For each arrival its place among them; `None`: all are those of the description.
+    /// Index into `requests` for each arrival; `None`: all requests are as in the flow's description.
     pub which: Option<Vec<u32>>,
 }
 
@@ -167,30 +164,27 @@ impl From<&TraceJob> for Trace {
     }
 }
 
-/// One slice; times in nanoseconds since the trial's start.
+/// One slice. Times are in nanoseconds since the trial's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceJob {
-    /// The arm that has the load.
+    /// Index of the arm that has the load.
     pub arm: usize,
-    /// Begin.
+    /// Start.
     pub start: u64,
-    /// Figures are taken from here on.
+    /// Start of the measured part.
     pub measure_from: u64,
     /// End.
     pub end: u64,
 }
 
-/// What happens while a load goes on. Whoever tells it need not own what a slice counted, a megabyte.
+/// Progress of a load. The parameter `D` lets a sender borrow the counts of a slice, which take a megabyte.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(
     rename_all = "snake_case",
-    bound(
-        serialize = "D: Borrow<SliceData>",
-        deserialize = "D: From<Box<SliceData>>"
-    )
+    bound(serialize = "D: Borrow<SliceData>", deserialize = "D: From<Box<SliceData>>")
 )]
 pub enum LoadEvent<D = Box<SliceData>> {
-    /// All connections are open. Of a load that is shared alone: it is started by [`StartLoad`].
+    /// All connections are open, and the load waits for [`StartLoad`]. Sent only for shared loads.
     Ready,
     /// All connections are open, and slices begin.
     Started {
@@ -199,54 +193,54 @@ pub enum LoadEvent<D = Box<SliceData>> {
     },
     /// A slice and all its requests have ended.
     Slice {
-        /// Its place.
+        /// Index of the slice.
         slice: usize,
-        /// Of a whole load test the flow; else 0.
+        /// Index of the flow in a load test ([`LoadJob::is_whole`]); else 0.
         flow: usize,
-        /// What the flow's connections have counted; else those that ask, of all flows together.
+        /// Counts of that flow in a load test; else those of all flows that send requests, summed.
         #[serde(with = "super::slice")]
         data: D,
     },
 }
 
-/// What a load leaves beside its slices.
+/// Result of a load, besides its slices.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadEnd {
-    /// By arm, in the order in which the flows name them.
+    /// Connections of each arm, in the order in which the flows name the arms.
     pub arms: Vec<FlowEnd>,
     /// Errors that belong to no slice.
     pub errors: Vec<ErrorCount>,
     /// Threads of the engine.
     pub threads: u32,
-    /// How often received bytes had to wait for a buffer.
+    /// Number of times that received bytes had to wait for a buffer.
     pub starved: u64,
-    /// How the kernel was asked: `io_uring` or `epoll`.
+    /// Kernel interface that was used: `io_uring` or `epoll`.
     pub io: String,
-    /// Of a whole load test.
+    /// Further results of a load test; `None` for other loads.
     pub whole: Option<Box<WholeEnd>>,
 }
 
-/// What the result of a load test is made of beside its slices and errors.
+/// Parts of a load test's result that are in neither its slices nor its errors.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WholeEnd {
-    /// When the measuring ended, nanoseconds since the start.
+    /// End of the measurement, nanoseconds since the start.
     pub ended_at: u64,
-    /// By flow.
+    /// Totals by flow.
     #[serde(with = "super::slice::totals")]
     pub flows: Vec<FlowTotals>,
     /// CPU time of each thread, nanoseconds.
     pub cpu_ns: Vec<u64>,
-    /// What the generator says about itself.
+    /// Report of the generator about itself.
     pub generator: GeneratorReport,
 }
 
-/// What became of the connections to one arm.
+/// Connections to one arm.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowEnd {
-    /// Those that ask.
+    /// Connections that send requests.
     pub asking: ConnectionCounts,
-    /// Those that are held.
+    /// Connections that are only held open.
     pub held: ConnectionCounts,
-    /// Handshakes of those that ask; absent in clear.
+    /// TLS handshakes of the connections that send requests; `None` without TLS.
     pub tls: Option<TlsReport>,
 }

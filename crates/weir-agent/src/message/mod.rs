@@ -1,9 +1,9 @@
-//! The messages: what an agent can be asked, and what it answers.
+//! Messages: the requests that an agent takes, and their answers.
 //!
-//! Every [`Request`] has a number, and every [`Reply`] names it; a reply is an event (there may be any
-//! number of them before the end), the end with its answer, or a failure. An ask that the server does
-//! not understand is answered with a failure, and the server goes on; a frame that is no request at all
-//! (there is no number to answer to) ends it, as if its peer had gone.
+//! Every [`Request`] has a number, and every [`Reply`] names it. A reply is an event (any number of them may precede
+//! the end), the end with its answer, or a failure. A request whose content the server does not understand is answered
+//! with a failure, and the server goes on. A frame that is no request at all has no number to answer to, so it ends the
+//! server, as if its peer had gone.
 
 mod failure;
 mod link;
@@ -40,34 +40,33 @@ pub use sample::{SampleEnd, SampleJob};
 pub use wanted::{CopyJob, Missing, Wanted};
 pub use watch::{Reading, WatchEnd, WatchJob};
 
-/// What an agent can be asked, and what it answers: one type for each question, which names the type of its
-/// answer and of what is told before the answer. Whoever asks gets that type and whoever serves must give it, so
-/// a wrong pair does not compile.
+/// A request to an agent. There is one type for each question, which names the type of its answer and of the events
+/// before it. The client gets these types and the server must return them, so a wrong pair does not compile.
 pub trait Question: Serialize + DeserializeOwned + Send + 'static {
-    /// What is told while the request goes on; [`Nothing`] for most.
+    /// Event that is sent while the request goes on; [`Nothing`] for most.
     type Event: Serialize + DeserializeOwned + Send + 'static;
-    /// The answer.
+    /// Type of the answer.
     type Answer: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The question as it goes over the wire.
+    /// Converts the question to its form on the wire.
     fn ask(self) -> Ask;
 }
 
-/// A question that is answered by doing one thing, in the order of asking.
+/// A question that is answered by one action. Tasks are done in the order in which they were requested.
 pub trait Task: Question<Event = Nothing> {
-    /// Has it done.
+    /// Carries out the task.
     ///
     /// # Errors
-    /// What could not be done, and why.
+    /// The task failed, with the reason.
     fn put_to(self, hands: &mut dyn Hands) -> Result<Self::Answer, Failure>;
 }
 
-/// No event at all.
+/// Event type of questions without events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Nothing {}
 
-/// Questions by how they are answered; of each its type, its name on the wire, the types of its events
-/// and its answer.
+/// List of all questions, grouped by the way in which they are answered. Each entry has the question's type, its name
+/// on the wire, and the types of its events and its answer.
 macro_rules! questions {
     (
         at_once { $($at_once:ident -> $at_once_answer:ty,)* }
@@ -103,13 +102,13 @@ macro_rules! questions {
             fn ask(self) -> Ask { Ask::$long(Box::new(self)) }
         })*
 
-        /// Whoever can do every [`Task`]: a host's agent, or the model of one.
+        /// Something that can carry out every [`Task`]: a host's agent, or a model of one.
         #[allow(missing_docs, clippy::missing_errors_doc)] // Each is documented at its type.
         pub trait Hands {
             $(fn $method(&mut self, task: $task) -> Result<$answer, Failure>;)*
         }
 
-        /// Does what is asked, where it is a [`Task`]; the answer as it goes over the wire.
+        /// Carries out a question if it is a [`Task`]; returns the answer in its form on the wire.
         pub(crate) fn answered(ask: Ask, hands: &mut dyn Hands) -> Result<Box<RawValue>, Failure> {
             match ask {
                 $(Ask::$task(task) => raw(&task.put_to(hands)?),)*
@@ -158,119 +157,117 @@ questions! {
     }
 }
 
-/// An answer as it goes over the wire.
+/// Converts an answer to its form on the wire.
 pub(crate) fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Failure> {
     to_raw_value(answer).map_err(Failure::other)
 }
 
-/// One thing that an agent is to do.
+/// A request to an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Request {
-    /// Its number, chosen by whoever asks and never used twice.
+    /// Number, chosen by the client and never used twice.
     pub id: u64,
-    /// What.
+    /// The question.
     pub ask: Ask,
 }
 
-/// A request as it is read: what is asked is looked at only when it is known whom to answer.
+/// A request as it is read. Its question is parsed later, once the number to answer to is known.
 #[derive(Debug, Deserialize)]
 pub struct Incoming {
-    /// Its number.
+    /// Number of the request.
     pub id: u64,
     ask: Box<RawValue>,
 }
 
 impl Incoming {
-    /// What is asked.
+    /// Parses the question.
     ///
     /// # Errors
-    /// Nothing that this weir knows. Both speak one version of the protocol, so that takes another
-    /// build, or somebody who is no weir.
+    /// The question is unknown to this weir. Both sides speak the same protocol version, so the peer is another build,
+    /// or not weir at all.
     pub fn understand(&self) -> Result<Ask, Failure> {
         serde_json::from_str(self.ask.get()).map_err(|error| Failure {
             hint: Some("run the same build of weir on both sides".to_owned()),
-            ..Failure::other(format!(
-                "the agent does not understand what it is asked: {error}"
-            ))
+            ..Failure::other(format!("the agent does not understand what it is asked: {error}"))
         })
     }
 }
 
-/// Whether it lives.
+/// Request for a sign of life.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Ping;
 
-/// What its clock shows: CLOCK_MONOTONIC in nanoseconds.
+/// Request for the agent's CLOCK_MONOTONIC, in nanoseconds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Clock;
 
-/// To end the request of this number early, at once; the request itself then ends.
+/// Request to end the long-running request of this number early. It is handled at once; the other request then ends.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Stop(pub u64);
 
-/// What its host is.
+/// Request for a [`Description`] of the host.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Describe;
 
-/// To keep itself to these CPUs from now on, with all that it starts by itself.
+/// Request to restrict the agent, and its own threads that it starts later, to these CPUs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settle(pub CpuSet);
 
-/// To know the rows of users' files as well, each with its name.
+/// Request to add the catalog rows of users' files, each with its file name.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Rows(pub Vec<(String, String)>);
 
-/// The proxy's program and its version.
+/// Request for the proxy's program and its version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FindProgram {
-    /// Which.
+    /// The proxy to look for.
     pub kind: ProxyKind,
-    /// Where it is said to be.
+    /// Path of its executable as the user gave it; `None`: to be searched for.
     pub executable: Option<PathBuf>,
 }
 
-/// To put settings of the whole host back.
+/// Request to put the settings of the whole host back.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct PutBack;
 
-/// What an earlier weir has left changed on the host, and to put it back unless only told.
+/// Request for the changes that an earlier weir left on the host. They are put back, unless it is a dry run.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Restore {
-    /// Only tell.
+    /// True if changes are only listed.
     pub dry_run: bool,
 }
 
-/// To make certificates for these host names, which proxies that are started from then on show.
+/// Request to make certificates for these host names. Proxies that are started later use them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MakeCertificates(pub Vec<String>);
 
-/// To open a listener of the origin server for the arm in this slot.
+/// Request to open a listener of the origin server for the arm in this slot.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct OriginListener {
     /// The arm's slot.
     pub slot: usize,
-    /// What it lacks of the server's speed, per cent.
+    /// Share of the server's speed that is taken from this listener, per cent.
     #[serde(default)]
     pub taken: u32,
 }
 
-/// To end the proxy in a slot and start a new instance of it with the same configuration.
+/// Request to end the proxy in a slot and start a new instance of it with the same configuration.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Renew(pub usize);
 
-/// To end the arm in a slot, which is free then.
+/// Request to end the arm in a slot, which frees the slot.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct End(pub usize);
 
-/// Whether every proxy still runs as it was started. The failure names the arm that does not.
+/// Request to check that every proxy still runs as it was started. The failure names the arm whose proxy does not.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Alive;
 
-/// The end of the error log of the arm in a slot.
+/// Request for the end of the error log of the arm in a slot.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Log(pub usize);
 
-/// What the proxy in a slot has counted of itself, by its own names.
+/// Request for the counters of the proxy in a slot, by the proxy's own names.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Counters(pub usize);
 
@@ -279,40 +276,40 @@ pub struct Counters(pub usize);
 pub struct Reply {
     /// Number of the request.
     pub id: u64,
-    /// What.
+    /// Content of the reply.
     pub body: Body,
 }
 
-/// An answer, or a part of one; what is in it follows from the request.
+/// Content of a reply. Its type follows from the request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
-    /// More is to come.
+    /// An intermediate part; more parts follow.
     Event(Box<RawValue>),
-    /// This is all.
+    /// The answer.
     Done(Box<RawValue>),
-    /// It could not be done.
+    /// The request failed.
     Failed(Failure),
 }
 
-/// What a host is.
+/// Description of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// Kernel, CPUs, memory, limits, settings.
     pub environment: Environment,
     /// CPUs that the agent may use.
     pub cpus: CpuSet,
-    /// Local ports for each source address.
+    /// Number of local ports for each source address.
     pub local_ports: u64,
-    /// Descriptors that a process may have at most.
+    /// Maximum number of descriptors of a process.
     pub most_descriptors: u64,
-    /// Where the agent keeps files of proxies that run.
+    /// Folder in which the agent keeps files of running proxies.
     pub temp_folder: PathBuf,
-    /// Bytes that are free there.
+    /// Free bytes in that folder.
     pub temp_free_bytes: u64,
-    /// Whether each thread of the load engine can have a table of descriptors of its own.
+    /// True if each thread of the load engine can have a descriptor table of its own.
     pub own_tables: bool,
-    /// Why the agent may not make network namespaces; absent: it may.
+    /// Reason why the agent may not create network namespaces; `None`: it may.
     pub no_networks: Option<String>,
 }
 
@@ -321,164 +318,164 @@ pub struct Description {
 pub struct Program {
     /// Name for people and records: `nginx`.
     pub name: String,
-    /// Version as it prints it.
+    /// Version as the program prints it.
     pub version: String,
 }
 
-/// Namespaces for a generator, an origin server, and each arm that is started from then on, which is linked
+/// Request to make namespaces for a generator, an origin server, and each arm that is started later. Each arm is linked
 /// with both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworksJob {
     /// MTU of all links, bytes.
     pub mtu: u32,
-    /// Source addresses of the generator towards each arm, 1 to 253.
+    /// Number of source addresses of the generator towards each arm, 1 to 253.
     pub sources: u8,
 }
 
-/// To keep settings of the whole host at the levels of the arm whose turn it is, from now on. Every level is in
-/// the journal before it is given.
+/// Request to keep settings of the whole host at the levels of the arm whose turn it is, from now on. Every level is
+/// written to the journal before it is applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSettingsJob {
-    /// What is being done, for whoever finds the host's journal locked.
+    /// Description of the run, shown to anybody who finds the host's journal locked.
     pub purpose: String,
 }
 
-/// What an earlier weir has left on a host.
+/// Changes that an earlier weir left on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftovers {
-    /// Settings, and what becomes of them.
+    /// Settings, and what became of each.
     pub settings: Vec<Restored>,
-    /// Whether a weir that lives has them, and what it says of itself.
+    /// Description of the running weir that still holds the settings; `None` if there is none.
     pub held: Option<String>,
     /// Folders of proxies.
     pub folders: Vec<PathBuf>,
 }
 
-/// To start an origin server; arms get listeners of it by [`OriginListener`].
+/// Request to start an origin server. Arms get listeners of it by [`OriginListener`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OriginJob {
-    /// What it answers.
+    /// Description of the server's answers.
     pub spec: OriginSpec,
-    /// Sizes of content that are asked for by the request target, beside that.
+    /// Content sizes that request targets name, in addition to the description's.
     pub sizes: Vec<u64>,
-    /// Where it listens when it has no namespace of its own.
+    /// Address to listen on if the server has no namespace of its own.
     pub address: IpAddr,
-    /// CPUs, a thread for each.
+    /// CPUs; one thread runs on each.
     pub cpus: CpuSet,
-    /// Descriptors that it may need.
+    /// File descriptors that the server may need.
     pub descriptors: u64,
 }
 
-/// To configure and start a proxy.
+/// Request to configure and start a proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmJob {
-    /// A slot where no arm is, 0 to 255: what tells arms that run at the same time apart.
+    /// A free slot, 0 to 255. It tells arms that run at the same time apart.
     pub slot: usize,
-    /// Its name.
+    /// Name of the arm.
     pub name: String,
-    /// The program.
+    /// Kind of the proxy's program.
     pub kind: ProxyKind,
-    /// Where it is said to be.
+    /// Path of the executable as the user gave it; `None`: to be searched for.
     pub executable: Option<PathBuf>,
-    /// What it does.
+    /// Task of the proxy.
     pub role: ProxyRole,
-    /// Its settings, those of the kernel and of the whole host among them.
+    /// Settings of the arm, including those of the kernel and of the whole host.
     pub settings: Settings,
-    /// The user's configuration on this host, which the arm is to be a copy of.
+    /// The user's configuration on this host, of which the arm is a copy; `None`: weir writes the configuration.
     pub own: Option<OwnConfiguration>,
-    /// Whether it is to log every request for samples of these.
+    /// True if the proxy logs every request, for samples of requests.
     #[serde(default)]
     pub request_log: bool,
-    /// What loads ask of that; each gets an address.
+    /// Requests that loads send to the copy of the user's configuration. Each entry gets an address.
     #[serde(default)]
     pub asks: Vec<AskSpec>,
-    /// Where it is, when it is not to be started.
+    /// Address of a running proxy, which is used instead of starting one; `None`: weir starts the proxy.
     pub external: Option<ExternalSpec>,
-    /// What it is to be started through, when that is not itself alone.
+    /// Launcher that the proxy is started through; `None`: it is started directly.
     pub launcher: Option<LauncherSpec>,
-    /// Where it listens when it has no namespace of its own.
+    /// Address to listen on if the arm has no namespace of its own.
     pub address: IpAddr,
-    /// Whether it has a listener for TLS as well.
+    /// True if the proxy also listens for TLS.
     pub tls: bool,
-    /// Its origin server.
+    /// Address of the arm's origin server.
     pub origin: Option<SocketAddr>,
-    /// Sizes of files that are asked for.
+    /// Sizes of the files that are requested, bytes.
     pub sizes: Vec<u64>,
-    /// CPUs.
+    /// CPUs of the proxy.
     pub cpus: CpuSet,
-    /// Soft limit of descriptors that it starts with, unless its settings say another.
+    /// Soft limit of descriptors that the proxy starts with, unless its settings name another.
     pub nofile: u64,
 }
 
-/// A proxy that runs.
+/// A running proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArmStarted {
-    /// Where it is asked in clear.
+    /// Address for requests without TLS.
     pub listen: SocketAddr,
-    /// Where it is asked over TLS.
+    /// Address for requests over TLS; `None`: no such listener.
     pub tls_listen: Option<SocketAddr>,
-    /// The certificate that it shows there, PEM, where weir made it.
+    /// Certificate of the TLS listener, PEM; `None` if weir did not make one.
     pub certificate: Option<String>,
-    /// Of a copy of the user's configuration: what each of the job's asks meets there, and where it is asked for that.
+    /// For a copy of the user's configuration: the address of each of the job's asks, and the parts of the
+    /// configuration that answer it.
     pub asked: Vec<(SocketAddr, AskedRecord)>,
-    /// Program and version; empty for one that weir did not start.
+    /// Program and version; empty if weir did not start the proxy.
     pub program: String,
-    /// Its configuration as weir wrote it: names of files and their texts, the main one first.
+    /// Configuration as weir wrote it: names of files and their texts, the main file first.
     pub written: Vec<(String, String)>,
-    /// What was changed in the user's configuration, and how to change it back, as unified diffs.
+    /// Changes to the user's configuration, and how to undo them, as unified diffs; `None` if there was nothing to
+    /// change.
     pub patch: Option<(String, String)>,
-    /// Sums of the user's files as they were read, as sha256sum(1) prints them; empty where weir wrote the
+    /// Checksums of the user's files as they were read, in the format of sha256sum(1); empty if weir wrote the
     /// configuration.
     pub sums: String,
-    /// Its configuration as it understood it.
+    /// Configuration as the proxy understood it.
     pub effective_text: String,
-    /// Levels that are really in force: of the proxy, the kernel and the process.
+    /// Levels that are in force: of the proxy, the kernel and the process.
     pub effective: BTreeMap<String, String>,
-    /// Soft limit of descriptors of its first worker; 0 for one that weir did not start.
+    /// Soft limit of descriptors of the first worker; 0 if weir did not start the proxy.
     pub nofile: u64,
-    /// Master process; 0 for one that weir did not start.
+    /// Process number of the master process; 0 if weir did not start the proxy.
     pub pid: u32,
-    /// What its processes took to start, nanoseconds; 0 for one that weir did not start.
+    /// Time that the proxy's processes took to start, nanoseconds; 0 if weir did not start the proxy.
     #[serde(default)]
     pub start_ns: u64,
-    /// What the proxy remarks about its configuration.
+    /// Remarks of the proxy about its configuration.
     pub remarks: Vec<String>,
 }
 
 impl ArmStarted {
-    /// Every address that load may be sent to for it.
+    /// Returns every address of the proxy that load may be sent to.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         let asked = self.asked.iter().map(|(at, _)| *at);
-        std::iter::once(self.listen)
-            .chain(self.tls_listen)
-            .chain(asked)
+        std::iter::once(self.listen).chain(self.tls_listen).chain(asked)
     }
 }
 
 /// A new instance of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArmRenewed {
-    /// Master process.
+    /// Process number of the master process.
     pub pid: u32,
 }
 
-/// To ask an arm once, from the generator's place: its status code.
+/// Request to send one request to an arm, from the generator's place. The answer is the response's status code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OnceJob {
-    /// Whom to ask.
+    /// Address to send to.
     pub address: SocketAddr,
-    /// Whether over TLS, as the flow's description has it.
+    /// True to use TLS, as the flow's description specifies it.
     #[serde(default)]
     pub tls: bool,
     /// The flow whose first request is sent.
     pub flow: Box<FlowJob>,
-    /// Files that its description names.
+    /// Contents of the files that the flow's description names, by that name.
     pub files: BTreeMap<String, Bytes>,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Duration,
 }
 
-/// Bytes, as base64 where they are written down.
+/// Bytes, serialized as base64.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! What a slice counted, on its way from one process to another. Lossless in what records are made from.
+//! Counts of a slice as they travel between processes. Nothing that records are made from is lost.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use weir_model::load::{Censored, ErrorCount};
 
 use super::Bytes;
 
-/// Writes what a slice counted.
+/// Serializes the counts of a slice.
 pub(super) fn serialize<S: Serializer>(
     data: &impl Borrow<SliceData>,
     to: S,
@@ -20,13 +20,14 @@ pub(super) fn serialize<S: Serializer>(
     counts_of(data.borrow()).serialize(to)
 }
 
-/// Reads it; an error when its histograms cannot be read.
+/// Deserializes the counts of a slice; fails if its histograms cannot be read.
 pub(super) fn deserialize<'de, D: Deserializer<'de>, T: From<Box<SliceData>>>(
     from: D,
 ) -> Result<T, D::Error> {
     let counts = SliceCounts::deserialize(from)?;
-    let data = data_of(&counts).map(|data| T::from(Box::new(data)));
-    data.ok_or_else(|| D::Error::custom("a slice's counts or histograms cannot be read"))
+    data_of(&counts)
+        .map(|data| T::from(Box::new(data)))
+        .ok_or_else(|| D::Error::custom("a slice's counts or histograms cannot be read"))
 }
 
 /// The fields of [`SliceData`] that records are made from.
@@ -55,7 +56,7 @@ struct SliceCounts {
     overflow: u64,
 }
 
-/// What goes over the wire.
+/// Converts the counts of a slice to their form on the wire.
 fn counts_of(data: &SliceData) -> SliceCounts {
     let statuses = (100..).zip(data.statuses.iter().copied());
     SliceCounts {
@@ -83,13 +84,13 @@ fn counts_of(data: &SliceData) -> SliceCounts {
     }
 }
 
-/// More than any slice counts; as many of those as a trial has slices can be added.
+/// Largest count that is accepted. No slice counts as much, and the sum over all slices of a trial cannot overflow.
 const MOST: u64 = 1 << 53;
 
-/// What came over the wire; `None` when its histograms cannot be read, or counts are none of a slice's.
+/// Converts counts from their form on the wire. Returns `None` if a histogram cannot be read or a count is impossible.
 fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     let mut data = SliceData::new();
-    let all = [
+    let mut figures = [
         counts.due,
         counts.queued,
         counts.dropped,
@@ -104,9 +105,10 @@ fn data_of(counts: &SliceCounts) -> Option<SliceData> {
         counts.cpu_ns,
         counts.switch_late_ns,
         counts.overflow,
-    ];
-    let mut all = all.iter().chain(counts.statuses.values());
-    if all.any(|count| *count > MOST) {
+    ]
+    .into_iter()
+    .chain(counts.statuses.values().copied());
+    if figures.any(|figure| figure > MOST) {
         return None;
     }
     (data.due, data.queued, data.dropped) = (counts.due, counts.queued, counts.dropped);
@@ -134,7 +136,7 @@ fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     Some(data)
 }
 
-/// Empty bytes for an empty histogram, which most are that a load does not fill.
+/// Encodes a histogram. An empty one becomes no bytes at all; most histograms that a load does not fill are empty.
 fn histogram(histogram: &Histogram<u64>) -> Bytes {
     let mut bytes = Vec::new();
     if !histogram.is_empty() {
@@ -152,7 +154,7 @@ fn read_into(histogram: &mut Histogram<u64>, bytes: &Bytes) -> Option<()> {
     histogram.add(&read).ok()
 }
 
-/// What flows leave beside their slices, on its way.
+/// Totals of flows as they travel between processes.
 pub(super) mod totals {
     use weir_load::engine::{FlowTotals, TlsCounts};
     use weir_load::ledger::new_histogram;
@@ -161,7 +163,7 @@ pub(super) mod totals {
 
     #[derive(Serialize, Deserialize)]
     struct Totals {
-        /// Connections: asked for, open at the start and at the end, opened, lost at rest.
+        /// Connection counts: wanted, open at the start, open at the end, opened, lost while the arm had no load.
         counts: [u64; 5],
         connect_time: Bytes,
         tls_time: Bytes,

@@ -1,4 +1,4 @@
-//! What arms need of the proxies' host before they are started, and what of it is not there.
+//! Things that arms need on the proxies' host before they are started, and those that are missing there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,50 +7,51 @@ use serde::{Deserialize, Serialize};
 use weir_model::record::{AskedRecord, SpotRecord};
 use weir_model::study::{AskSpec, LauncherSpec, ProxyKind, Settings};
 
-/// What the host does not have of this, with which arms are to be started besides a proxy.
+/// Request to check which of these things the host lacks. Arms need them in addition to a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
     /// Ways to start a process, by name.
     pub launchers: BTreeMap<String, LauncherSpec>,
-    /// Whether some arm's bytes are to go past the kernel's TCP.
+    /// True if some arm's bytes are to bypass the kernel's TCP.
     pub sockmap: bool,
     /// Copies of the user's configurations, by the arm's name.
     #[serde(default)]
     pub copies: BTreeMap<String, CopyJob>,
 }
 
-/// A copy of a configuration of the user's as an arm is to have it.
+/// A planned copy of a user's configuration for an arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyJob {
-    /// Which program.
+    /// Kind of the proxy's program.
     pub kind: ProxyKind,
-    /// Where it is said to be.
+    /// Path of the executable as the user gave it; `None`: to be searched for.
     pub executable: Option<PathBuf>,
     /// The main file on this host.
     pub main: PathBuf,
-    /// Its settings, those of the kernel and of the whole host among them.
+    /// Settings of the arm, including those of the kernel and of the whole host.
     pub settings: Settings,
-    /// What loads ask of it.
+    /// Requests that loads send to the copy.
     pub asks: Vec<AskSpec>,
 }
 
-/// What is not there of it, and why.
+/// Things that the host lacks, with reasons, and findings about copies of configurations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// By the launcher's name.
+    /// Reason for each missing launcher, by the launcher's name.
     pub launchers: BTreeMap<String, String>,
-    /// Why bytes cannot go past the kernel's TCP.
+    /// Reason why bytes cannot bypass the kernel's TCP; `None`: they can.
     pub sockmap: Option<String>,
-    /// By arm, why there can be no copy of the user's configuration for it, and what to do about it.
+    /// Reason why a user's configuration cannot be copied, and advice if there is any, by arm.
     #[serde(default)]
     pub copies: BTreeMap<String, (String, Option<String>)>,
-    /// By arm, what loads ask of the user's configuration where there can be one.
+    /// Parts of the user's configuration that the loads' requests meet, by arm; only for arms whose copy can be made.
     #[serde(default)]
     pub asked: BTreeMap<String, Vec<AskedRecord>>,
-    /// By arm, hashes of the user's configuration with the arm's settings and of its copy.
+    /// Hashes of the user's configuration with the arm's settings, and of its copy, by arm.
     #[serde(default)]
     pub hashes: BTreeMap<String, [u64; 2]>,
-    /// By two arms with configurations of their own, where these differ and their copies do not.
+    /// Parts in which the configurations of two arms differ but their copies do not, by the first arm and then by the
+    /// second.
     #[serde(default)]
     pub vanished: BTreeMap<String, BTreeMap<String, Vec<SpotRecord>>>,
 }

@@ -1,94 +1,95 @@
-//! Messages about watching: the clock that reads counters at every switch of the load.
+//! Messages about watching: a clock reads counters at every switch of the load.
 
 use serde::{Deserialize, Serialize};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{HoldUps, SocketCounts};
 
-/// To read counters at the begin of every slice and at the end of the last.
+/// Request to read counters at the start of every slice and at the end of the last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchJob {
-    /// The trial's start by this host's CLOCK_MONOTONIC, nanoseconds.
+    /// Start of the trial by this host's CLOCK_MONOTONIC, nanoseconds.
     pub start_ns: u64,
-    /// Begin of each slice since then, nanoseconds; and the end of the last.
+    /// Start of each slice, nanoseconds since the trial's start, followed by the end of the last slice.
     pub times: Vec<u64>,
-    /// When what the arm before had in flight has ended, for each slice: its rest is counted from there, where
-    /// that is later than the slice's begin.
+    /// Time, for each slice, at which everything that the previous arm had in flight has ended. If this is later than
+    /// the slice's start, the previous arm's rest is counted from here.
     #[serde(default)]
     pub settled: Vec<u64>,
-    /// The arm of each slice: a place in `slots`.
+    /// Arm of each slice, as an index into `slots`.
     pub arms: Vec<usize>,
     /// The slots of the arms that take part.
     pub slots: Vec<usize>,
-    /// Whether the proxies are on this host, and the CPUs that each has, in the order of `slots`.
+    /// CPUs of each proxy, in the order of `slots`; `None`: the proxies are not on this host.
     pub proxies: Option<Vec<CpuSet>>,
-    /// Whether the generator is, and its CPUs.
+    /// CPUs of the generator; `None`: it is not on this host.
     pub generator: Option<CpuSet>,
-    /// Whether the origin server is.
+    /// True if the origin server is on this host.
     pub origin: bool,
-    /// CPUs of this host of which each arm has less time while it has the load, in the order of `slots`, and how much
-    /// less, per cent.
+    /// CPUs of this host whose time is reduced while an arm has the load, and by how many per cent; one entry for each
+    /// arm, in the order of `slots`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<Option<(CpuSet, u32)>>,
 }
 
-/// Counters at the begin of a slice, as far as they are this host's; the others are 0.
+/// Counters at the start of a slice. Counters of other hosts are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The slice; their number at the end of the trial.
+    /// Index of the slice; at the end of the trial, the number of slices.
     pub slice: usize,
-    /// The arm whose counters these are: its place in [`WatchJob::slots`].
+    /// Arm whose counters these are, as an index into [`WatchJob::slots`].
     pub arm: usize,
     /// CPU time of the arm's proxy, nanoseconds.
     pub proxy_cpu_ns: u64,
-    /// How long the arm had rested, its last answers left out, nanoseconds; 0 where it had not.
+    /// Time that the arm has rested since its last answers, nanoseconds; 0 if the arm has not rested.
     #[serde(default)]
     pub rest_ns: u64,
-    /// CPU time of its proxy meanwhile.
+    /// CPU time that the arm's proxy used during `rest_ns`.
     #[serde(default)]
     pub rest_cpu_ns: u64,
     /// Requests that the arm's origin listener has received.
     pub origin_requests: u64,
-    /// Connections that it has accepted.
+    /// Connections that the arm's origin listener has accepted.
     pub origin_connects: u64,
-    /// CPU time of the origin server.
+    /// CPU time of the origin server, nanoseconds.
     pub origin_cpu_ns: u64,
-    /// Steal of the arm's CPUs.
+    /// Steal time of the arm's CPUs, nanoseconds.
     pub proxy_steal_ns: u64,
-    /// Idle time of the arm's CPUs.
+    /// Idle time of the arm's CPUs, nanoseconds.
     pub proxy_idle_ns: u64,
-    /// Time that the arm's CPUs served interrupts.
+    /// Time that the arm's CPUs spent on interrupts, nanoseconds.
     #[serde(default)]
     pub proxy_irq_ns: u64,
-    /// The same of the arm that had the load until now.
+    /// Time that the CPUs of the arm that had the load until now spent on interrupts.
     #[serde(default)]
     pub left_irq_ns: u64,
-    /// Time that CPU quotas held weir's own control groups back.
+    /// Time for which CPU quotas held back weir's own control groups, nanoseconds.
     #[serde(default)]
     pub throttled_ns: u64,
-    /// The same of the groups of the arm's proxy that weir is not in.
+    /// Time for which CPU quotas held back those control groups of the arm's proxy that weir is not in.
     #[serde(default)]
     pub proxy_throttled_ns: u64,
-    /// Steal of the CPUs of the arm that had the load until now, which may be others.
+    /// Steal time of the CPUs of the arm that had the load until now; these may be other CPUs.
     pub left_steal_ns: u64,
-    /// Idle time of those.
+    /// Idle time of the CPUs of the arm that had the load until now.
     pub left_idle_ns: u64,
-    /// Steal of the generator's CPUs.
+    /// Steal time of the generator's CPUs, nanoseconds.
     pub generator_steal_ns: u64,
-    /// Sockets of the arm's network namespace, or of the host where it has none of its own.
+    /// Sockets of the arm's network namespace, or of the host if the arm has none of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<SocketCounts>,
-    /// Those of the arm that had the load until now.
+    /// Sockets of the arm that had the load until now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_sockets: Option<SocketCounts>,
-    /// How long CPUs stood still since the reading before, those of the arm that had the load until now.
+    /// Time for which CPUs stood still since the previous reading; for proxies, the CPUs of the arm that had the load
+    /// until now.
     #[serde(default, skip_serializing_if = "HoldUps::is_unknown")]
     pub held_up: HoldUps,
-    /// How late it was read, nanoseconds.
+    /// Delay of the reading behind its due time, nanoseconds.
     pub late_ns: u64,
 }
 
 impl Reading {
-    /// Puts what another host has read at the same time beside this: every counter is one host's.
+    /// Merges a reading that another host took at the same time. Each counter belongs to one host only.
     pub fn add(&mut self, other: &Reading) {
         self.proxy_cpu_ns += other.proxy_cpu_ns;
         self.rest_ns += other.rest_ns;
@@ -112,16 +113,16 @@ impl Reading {
     }
 }
 
-/// What a watch leaves beside its readings.
+/// Result of a watch, besides its readings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchEnd {
-    /// Connections that found a full listen queue meanwhile, whoever listened.
+    /// Connections that met a full listen queue during the watch, at any listener.
     pub listen_overflows: u64,
-    /// Connections that found the arm's own listen queue full, where it has a namespace of its own, in the
-    /// order of [`WatchJob::slots`].
+    /// Connections that met a full listen queue of the arm itself, in the order of [`WatchJob::slots`]; only for arms
+    /// with a namespace of their own.
     pub arm_overflows: Vec<u64>,
-    /// Memory of each arm's proxy before the last slice, bytes.
+    /// Memory of each arm's proxy at the start of the last slice, bytes.
     pub memory: Vec<u64>,
-    /// How late a reading was at most, nanoseconds.
+    /// Largest delay of a reading behind its due time, nanoseconds.
     pub late_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! One arm: its proxy from its start to its end, or an address where somebody else's is.
+//! One arm: its proxy from start to end, or the address of a proxy that weir did not start.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -26,14 +26,13 @@ use super::waits;
 use crate::message::{ArmJob, ArmStarted, Failure};
 use crate::sha256;
 
-/// One arm.
 pub(super) struct Arm {
     name: String,
     keeper: Keeper,
     bypassed: Hops,
-    /// `None`: the proxy is somebody else's.
+    /// The proxy, if weir started it.
     own: Option<OwnProxy>,
-    /// Where that one is.
+    /// Address of a proxy that weir did not start.
     external: Option<SocketAddr>,
 }
 
@@ -42,16 +41,16 @@ struct OwnProxy {
     program: Arc<dyn Proxy>,
     configuration: Configuration,
     launch: Launch,
-    /// What it is started through, by its name in the study.
+    /// Launcher that the proxy is started through, with its name in the study; `None`: it is started directly.
     launcher: Option<(String, LauncherSpec)>,
     network: Option<Network>,
-    /// What its processes took to start, the last time.
+    /// Time that the proxy's processes took to start, the last time.
     start: Duration,
-    /// `None` between two instances.
+    /// The running instance; `None` between two instances.
     running: Option<RunningProxy>,
 }
 
-/// Where an arm is started, and from what.
+/// Environment in which an arm is started.
 pub(super) struct ArmPlace {
     pub(super) prefix: PathBuf,
     pub(super) sides: Sides,
@@ -117,13 +116,7 @@ impl Arm {
         let level = catalog.level_bypassing(&bypassed.sides());
         let level = level.map(|(id, level)| (id.to_owned(), level));
         started.effective.extend(level);
-        let arm = Arm {
-            name: job.name,
-            keeper,
-            bypassed,
-            own: Some(own),
-            external: None,
-        };
+        let arm = Arm { name: job.name, keeper, bypassed, own: Some(own), external: None };
         Ok((arm, started))
     }
 
@@ -131,12 +124,12 @@ impl Arm {
         &self.name
     }
 
-    /// The thread that lives in the arm's network namespace.
+    /// Returns the thread that runs in the arm's network namespace.
     pub(super) fn keeper(&self) -> &Keeper {
         &self.keeper
     }
 
-    /// Ends the proxy and starts a new instance of it: its process number.
+    /// Ends the proxy and starts a new instance. Returns its process number, or 0 if weir did not start the proxy.
     pub(super) fn renew(&mut self, launcher: &Launcher) -> Result<u32, Failure> {
         let Some(own) = &mut self.own else {
             return Ok(0);
@@ -146,40 +139,38 @@ impl Arm {
         Ok(own.running.as_ref().map_or(0, RunningProxy::master_pid))
     }
 
-    /// It still runs as it was started.
+    /// Fails unless the proxy still runs as it was started.
     pub(super) fn alive(&mut self) -> Result<(), Failure> {
         let running = match &mut self.own {
             None => return Ok(()),
             Some(own) => own.running.as_mut(),
         };
         // One that could not be renewed is not there.
-        let missing = || Failure::other("the proxy does not run");
-        Ok(running.ok_or_else(missing)?.alive()?)
+        Ok(running.ok_or_else(|| Failure::other("the proxy does not run"))?.alive()?)
     }
 
-    /// The end of its error log.
+    /// Returns the end of the proxy's error log.
     pub(super) fn log(&self) -> String {
         let running = self.own.as_ref().and_then(|own| own.running.as_ref());
         running.map_or_else(String::new, RunningProxy::error_log_tail)
     }
 
-    /// What of it goes past the kernel's TCP.
+    /// Returns the addresses whose connections bypass the kernel's TCP.
     pub(super) fn bypassed(&self) -> &Hops {
         &self.bypassed
     }
 
-    /// What it has counted of itself.
+    /// Reads the counters that the proxy keeps.
     pub(super) fn counters(&self) -> Result<BTreeMap<String, u64>, Failure> {
         let Some(own) = &self.own else {
             return Ok(BTreeMap::new());
         };
         let (program, configuration) = (Arc::clone(&own.program), own.configuration.clone());
-        Ok(self
-            .keeper
-            .run(move || program.counters(&configuration))??)
+        Ok(self.keeper.run(move || program.counters(&configuration))??)
     }
 
-    /// Reader of those that it keeps now, or of its error log where weir did not start it; `None`: it has no such log.
+    /// Opens a reader of the proxy's own counters, or of its error log if weir did not start the proxy. Returns `None`
+    /// if such a proxy has no log that can be read.
     pub(super) fn own_counters(&self) -> Option<CountingProxy> {
         let Some(own) = self.own.as_ref() else {
             let external = self.external()?;
@@ -194,27 +185,25 @@ impl Arm {
         })
     }
 
-    /// Where it listens; `None`: weir did not start it.
+    /// Returns the listeners of the proxy; `None` if weir did not start it.
     pub(super) fn listens(&self) -> Option<Result<Listens, Failure>> {
         let own = self.own.as_ref()?;
         let addresses = own.configuration.addresses();
         Some(waits::listens(self, addresses, own.network.is_some()))
     }
 
-    /// The proxy as it is now, if weir did not start it.
+    /// Looks up the proxy as it is now; `None` if weir started it.
     pub(super) fn external(&self) -> Option<ExternalProxy> {
         self.external.map(ExternalProxy::at)
     }
 
-    /// All its processes.
+    /// Returns the process numbers of the proxy, the master process first; empty if weir did not start it.
     pub(super) fn processes(&self) -> Vec<u32> {
         let Some(running) = self.own.as_ref().and_then(|own| own.running.as_ref()) else {
             return Vec::new();
         };
         let workers = running.worker_pids();
-        std::iter::once(running.master_pid())
-            .chain(workers)
-            .collect()
+        std::iter::once(running.master_pid()).chain(workers).collect()
     }
 
     pub(super) fn end(&mut self) {
@@ -225,7 +214,7 @@ impl Arm {
 }
 
 impl OwnProxy {
-    /// Writes the configuration and has it checked. Gives the proxy's remarks too.
+    /// Writes the configuration and lets the proxy check it. Also returns the proxy's remarks.
     fn prepare(
         job: &ArmJob,
         place: &ArmPlace,
@@ -237,20 +226,17 @@ impl OwnProxy {
             Some(_) => arm_addresses(job.slot),
             None => free_addresses(job.address)?,
         };
-        let tls = place.certificate.as_ref().map(|certificate| TlsListener {
-            listen: tls_listen,
-            certificate,
-        });
+        let tls = place
+            .certificate
+            .as_ref()
+            .map(|certificate| TlsListener { listen: tls_listen, certificate });
         let addresses = match &place.sides.proxy {
             Some(_) => asked_addresses(job.slot, job.asks.len()),
             None => asked_ports(job.address, job.asks.len())?,
         };
         let asks = job.asks.iter().cloned().zip(addresses);
         let asks: Vec<Ask> = asks.map(|(spec, at)| Ask { spec, at }).collect();
-        let own = job.own.as_ref().map(|own| Own {
-            file: &own.file,
-            asks: &asks,
-        });
+        let own = job.own.as_ref().map(|own| Own { file: &own.file, asks: &asks });
         let site = Site {
             tls,
             sizes: &job.sizes,
@@ -285,10 +271,7 @@ impl OwnProxy {
     }
 
     fn hops(&self, origin: Option<SocketAddr>) -> Hops {
-        Hops {
-            inbound: self.configuration.addresses(),
-            outbound: origin,
-        }
+        Hops { inbound: self.configuration.addresses(), outbound: origin }
     }
 
     fn start(&mut self, keeper: &Keeper, launcher: &Launcher) -> Result<(), Failure> {
@@ -311,15 +294,15 @@ impl OwnProxy {
         }
     }
 
-    /// What really is in force now that it runs.
+    /// Describes the running proxy: the levels in force, addresses, files and process.
     fn describe(
         &self,
         keeper: &Keeper,
         catalog: &Catalog,
         remarks: Vec<String>,
     ) -> Result<ArmStarted, Failure> {
-        let missing = || Failure::other("the proxy does not run");
-        let running = self.running.as_ref().ok_or_else(missing)?;
+        let running =
+            self.running.as_ref().ok_or_else(|| Failure::other("the proxy does not run"))?;
         let nofile = running.nofile()?;
         let program = &self.program;
         let own = catalog.clone().for_proxy(program.kind(), program.version());
@@ -331,8 +314,11 @@ impl OwnProxy {
         let started_with = process::nofile(running.master_pid())?.0;
         effective.extend(kernel::limits(catalog, started_with));
         if let Some(row) = catalog.launcher() {
-            let launcher = self.launcher.as_ref().map(|(name, _)| name.clone());
-            let level = launcher.or_else(|| row.read_back(None));
+            let level = self
+                .launcher
+                .as_ref()
+                .map(|(name, _)| name.clone())
+                .or_else(|| row.read_back(None));
             effective.extend(level.map(|level| (row.id.clone(), level)));
         }
         let patch = self.configuration.patch();
@@ -345,11 +331,7 @@ impl OwnProxy {
             program: self.program.version().to_owned(),
             written: self.configuration.texts()?,
             patch: patch.map(|patch| (patch.forward.clone(), patch.revert.clone())),
-            sums: sha256::sums(
-                originals
-                    .iter()
-                    .map(|(path, text)| (&**path, text.as_bytes())),
-            ),
+            sums: sha256::sums(originals.iter().map(|(path, text)| (&**path, text.as_bytes()))),
             effective_text: understood.text,
             effective,
             nofile,
@@ -369,27 +351,28 @@ impl OwnProxy {
     }
 }
 
-/// Settings of a namespace, where the arm has none: written, they would be the host's, and nobody would
-/// put them back.
+/// Refuses namespace settings for an arm without a namespace: they would be applied to the host, and nothing would put
+/// them back.
 fn must_be_none(settings: &Settings) -> Result<(), Failure> {
     let names: Vec<&str> = settings.keys().map(String::as_str).collect();
-    match names.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::other(format!(
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::other(format!(
             "{} cannot be set without a network namespace of the arm's own",
             names.join(", ")
-        ))),
+        )))
     }
 }
 
-/// Two addresses of this host where nobody listens.
+/// Returns two free addresses of this host.
 fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> {
     let ports = free_ports(address, 2)?;
     let at = |port: u16| SocketAddr::new(address, port);
     Ok((at(ports[0]), at(ports[1])))
 }
 
-/// Addresses of this host where nobody listens, for what is asked of a user's configuration.
+/// Returns free addresses of this host, for requests to a user's configuration.
 fn asked_ports(address: IpAddr, count: usize) -> Result<Vec<SocketAddr>, Failure> {
     let ports = free_ports(address, count)?.into_iter();
     Ok(ports.map(|port| SocketAddr::new(address, port)).collect())
@@ -403,7 +386,7 @@ mod tests {
 
     use super::*;
 
-    /// A job with the value that the kernel has anyway, so that nothing would be changed.
+    /// Creates a job that sets a kernel setting to its present value, so that nothing would change.
     fn with_its_own(setting: &str) -> ArmJob {
         let now = sysctl::read(setting).unwrap();
         ArmJob {

@@ -1,4 +1,4 @@
-//! Proxies and the origin server of one host, from their start to their end.
+//! Proxies and the origin server of one host, from start to end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,13 +33,13 @@ use crate::message::{
 };
 use weir_probe::waits::Listens;
 
-/// All that one host has been asked to start.
+/// Everything that was started on one host.
 pub(super) struct Bench {
     launcher: Launcher,
     catalog: Catalog,
     // The order is the order of the end: proxies before their origin server, the namespaces and the
     // folder last.
-    /// By slot.
+    /// Arms by slot.
     arms: BTreeMap<usize, Arm>,
     transport: Transport,
     origin: Option<RunningOrigin>,
@@ -52,7 +52,7 @@ pub(super) struct Bench {
     pub(super) stop: Arc<AtomicBool>,
 }
 
-/// The origin server, and where it listens without a namespace of its own.
+/// The origin server, and the address that it listens on if it has no namespace of its own.
 struct RunningOrigin {
     server: Arc<Origin>,
     address: IpAddr,
@@ -75,7 +75,8 @@ impl Bench {
         }
     }
 
-    /// What is read when a process or a socket is made must be the arm's by then.
+    /// Applies the host settings of the arm in a slot. They must be in force before the arm's processes and sockets are
+    /// created.
     fn turn_to(&self, slot: usize) -> Result<(), Failure> {
         match &self.settings {
             Some(settings) => settings.turn_to(slot),
@@ -83,22 +84,22 @@ impl Bench {
         }
     }
 
-    /// The folder of all proxies, made when it is first needed.
+    /// Returns the folder of all proxies; creates it at first use.
     fn folder(&mut self) -> Result<&WorkFolder, Failure> {
         if self.folder.is_none() {
             WorkFolder::sweep();
             self.folder = Some(WorkFolder::create()?);
         }
-        let missing = || Failure::other("there is no work folder");
-        self.folder.as_ref().ok_or_else(missing)
+        self.folder.as_ref().ok_or_else(|| Failure::other("there is no work folder"))
     }
 
     fn arm(&mut self, slot: usize) -> Result<&mut Arm, Failure> {
-        let missing = || Failure::other(format!("there is no arm in slot {slot}"));
-        self.arms.get_mut(&slot).ok_or_else(missing)
+        self.arms
+            .get_mut(&slot)
+            .ok_or_else(|| Failure::other(format!("there is no arm in slot {slot}")))
     }
 
-    /// Where an arm may be started: a slot that is free, and a name that no other has.
+    /// Checks that an arm may be started: its slot is free, and no other arm has its name.
     fn check_free(&self, job: &ArmJob) -> Result<(), Failure> {
         let (slot, name) = (job.slot, &job.name);
         let is_taken = |taken: &str| Failure::other(format!("arm `{name}`: {taken}"));
@@ -111,18 +112,14 @@ impl Bench {
             }
             // It becomes a folder's, beside files of weir's own.
             () if !is_arm_name(name) => Err(is_taken("this is not a valid name for an arm")),
-            () if self
-                .arms
-                .values()
-                .any(|arm| arm.name().eq_ignore_ascii_case(name)) =>
-            {
+            () if self.arms.values().any(|arm| arm.name().eq_ignore_ascii_case(name)) => {
                 Err(is_taken("another arm has this name"))
             }
             () => Ok(()),
         }
     }
 
-    /// Starts an arm in a slot that is free.
+    /// Starts an arm in a free slot.
     fn begin(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
         let slot = job.slot;
         self.turn_to(slot)?;
@@ -131,8 +128,11 @@ impl Bench {
             None => None,
         };
         let certificate = self.certificate_of(&job)?;
-        let pem = certificate.as_ref().map(|it| fs::read_to_string(it.file()));
-        let pem = pem.transpose().map_err(Failure::other)?;
+        let pem = certificate
+            .as_ref()
+            .map(|it| fs::read_to_string(it.file()))
+            .transpose()
+            .map_err(Failure::other)?;
         let networks = self.networks.as_ref();
         let sides = Sides {
             client: networks.map(|networks| networks.generator.clone()),
@@ -148,13 +148,11 @@ impl Bench {
         };
         let (arm, started) = Arm::start(job, place, &mut self.transport)?;
         self.arms.insert(slot, arm);
-        Ok(ArmStarted {
-            certificate: pem,
-            ..started
-        })
+        Ok(ArmStarted { certificate: pem, ..started })
     }
 
-    /// The certificate that an arm shows: in a copy of a configuration of the user's one of the kind that this has.
+    /// Returns the certificate that an arm shows, of the usual kind or, for a copy of a user's configuration, of the
+    /// same kind as the user's.
     fn certificate_of(&mut self, job: &ArmJob) -> Result<Option<Certificate>, Failure> {
         let is_shown = job.tls && job.external.is_none();
         let Some(certificates) = self.certificates.as_mut().filter(|_| is_shown) else {
@@ -171,14 +169,14 @@ impl Bench {
         Ok(Some(certificates.of_kind(kind)?.clone()))
     }
 
-    /// What loads would ask of a copy of the user's configuration.
+    /// Plans the copy of a user's configuration for an arm; nothing is written.
     fn place(&self, job: &CopyJob) -> Result<PlacedCopy, SutError> {
         let program = weir_sut::find(job.kind, job.executable.as_deref())?;
         let settings = self.catalog.split(job.kind, &job.settings).proxy;
         program.place(&job.main, &settings, &job.asks, &self.catalog)
     }
 
-    /// Takes away what an arm had in its slot, beside its proxy.
+    /// Removes what an arm has in its slot besides its proxy: host settings, origin listener and network links.
     fn forget(&mut self, slot: usize) -> Result<(), Failure> {
         let put_back = match &self.settings {
             Some(settings) => settings.remove(slot),
@@ -194,7 +192,7 @@ impl Bench {
         put_back.and(removed)
     }
 
-    /// Where a load is made.
+    /// Returns the network namespace and the folder of the generator.
     pub(super) fn generator_place(&mut self) -> Result<Place, Failure> {
         Ok(Place {
             network: self.networks.as_ref().map(|own| own.generator.clone()),
@@ -202,16 +200,18 @@ impl Bench {
         })
     }
 
-    /// The arms in some slots.
     fn arms_in(&self, slots: &[usize]) -> Result<Vec<&Arm>, Failure> {
-        let arm = |slot: &usize| {
-            let missing = || Failure::other(format!("there is no arm in slot {slot}"));
-            self.arms.get(slot).ok_or_else(missing)
-        };
-        slots.iter().map(arm).collect()
+        slots
+            .iter()
+            .map(|slot| {
+                self.arms
+                    .get(slot)
+                    .ok_or_else(|| Failure::other(format!("there is no arm in slot {slot}")))
+            })
+            .collect()
     }
 
-    /// Readers of all that samples are taken of.
+    /// Opens readers of everything that is sampled.
     pub(super) fn sampling(&self, job: &SampleJob) -> Result<Sampling, Failure> {
         samples::check(job)?;
         let arms = self.arms_in(&job.proxies)?;
@@ -225,9 +225,12 @@ impl Bench {
         let cpus = weir_probe::cpus_of(listening.unwrap_or_default());
         let observed = external.as_ref().and_then(ExternalProxy::observed);
         let settings = observed.as_ref().map(|proxy| proxy.settings.clone());
-        let places = generator.into_iter().chain(arms_places);
-        let places = places.chain(external.as_ref().map(|proxy| proxy.place("")));
-        let places = places.chain(origin).collect::<Result<_, _>>()?;
+        let places = generator
+            .into_iter()
+            .chain(arms_places)
+            .chain(external.as_ref().map(|proxy| proxy.place("")))
+            .chain(origin)
+            .collect::<Result<_, _>>()?;
         let counting = external.zip(observed);
         let counting = counting.map(|(proxy, observed)| proxy.counting("", observed));
         let of_arms = arms.iter().filter_map(|arm| arm.own_counters());
@@ -236,14 +239,11 @@ impl Bench {
             settings: settings.unwrap_or_default(),
             cpus,
             proxies: of_arms.chain(counting).collect(),
-            listens: match job.requests {
-                true => listens(&arms)?,
-                false => Vec::new(),
-            },
+            listens: if job.requests { listens(&arms)? } else { Vec::new() },
         })
     }
 
-    /// Readers of all counters that a watch asks for.
+    /// Opens readers of all counters that a watch asks for.
     pub(super) fn watcher(&self, job: &WatchJob) -> Result<Watcher, Failure> {
         let arms = match job.proxies {
             Some(_) => self.arms_in(&job.slots)?,
@@ -252,8 +252,10 @@ impl Bench {
         let proxies: Vec<Vec<u32>> = arms.iter().map(|arm| arm.processes()).collect();
         let netstats = match &self.networks {
             Some(_) => {
-                let open = |arm: &&Arm| arm.keeper().run(weir_probe::NetstatReader::open);
-                let opened: Result<Result<Vec<_>, _>, Failure> = arms.iter().map(open).collect();
+                let opened: Result<Result<Vec<_>, _>, Failure> = arms
+                    .iter()
+                    .map(|arm| arm.keeper().run(weir_probe::NetstatReader::open))
+                    .collect();
                 opened??
             }
             None => Vec::new(),
@@ -266,19 +268,20 @@ impl Bench {
         Ok(watcher.with_settings(settings))
     }
 
-    /// Ends everything, in order.
+    /// Ends the proxies; the rest ends when the fields are dropped, in their order.
     pub(super) fn end(mut self) {
         self.arms.values_mut().for_each(Arm::end);
     }
 }
 
-/// Where those of the arms listen that weir has started.
+/// Returns name and listeners of each arm that weir has started.
 fn listens(arms: &[&Arm]) -> Result<Vec<(String, Listens)>, Failure> {
-    let each = arms.iter().filter_map(|arm| {
-        let listens = arm.listens()?;
-        Some(listens.map(|listens| (arm.name().to_owned(), listens)))
-    });
-    each.collect()
+    arms.iter()
+        .filter_map(|arm| {
+            let listens = arm.listens()?;
+            Some(listens.map(|listens| (arm.name().to_owned(), listens)))
+        })
+        .collect()
 }
 
 impl Hands for Bench {
@@ -302,16 +305,12 @@ impl Hands for Bench {
 
     fn find_program(&mut self, wanted: FindProgram) -> Result<Program, Failure> {
         let kind = wanted.kind;
-        let version = match kind.is_started() {
-            true => weir_sut::find(kind, wanted.executable.as_deref())?
-                .version()
-                .to_owned(),
-            false => String::new(),
+        let version = if kind.is_started() {
+            weir_sut::find(kind, wanted.executable.as_deref())?.version().to_owned()
+        } else {
+            String::new()
         };
-        Ok(Program {
-            name: kind.name().to_owned(),
-            version,
-        })
+        Ok(Program { name: kind.name().to_owned(), version })
     }
 
     fn missing(&mut self, wanted: Wanted) -> Result<Missing, Failure> {
@@ -357,7 +356,7 @@ impl Hands for Bench {
         settings::leftovers(how.dry_run)
     }
 
-    /// Keeps the names that certificates are made for, each when an arm needs its kind.
+    /// Stores the host names for certificates. Each certificate is made when an arm needs its kind.
     fn make_certificates(
         &mut self,
         MakeCertificates(names): MakeCertificates,
@@ -378,18 +377,18 @@ impl Hands for Bench {
             Some(own) => own.origin.within(start)?,
             None => start(),
         };
-        let not_started =
-            |error| Failure::other(format!("the origin server does not start: {error}"));
         self.origin = Some(RunningOrigin {
-            server: Arc::new(origin.map_err(not_started)?),
+            server: Arc::new(origin.map_err(|error| {
+                Failure::other(format!("the origin server does not start: {error}"))
+            })?),
             address: job.address,
         });
         Ok(())
     }
 
     fn open_origin(&mut self, at: OriginListener) -> Result<SocketAddr, Failure> {
-        let missing = || Failure::other("there is no origin server");
-        let origin = self.origin.as_ref().ok_or_else(missing)?;
+        let origin =
+            self.origin.as_ref().ok_or_else(|| Failure::other("there is no origin server"))?;
         // What an arm that has ended had there.
         origin.server.close(at.slot);
         origin.server.take(at.slot, at.taken);
@@ -397,8 +396,7 @@ impl Hands for Bench {
             Some(own) => {
                 // The arm's link must be there before its address can be listened on.
                 own.arm(at.slot)?;
-                let open = || origin.server.open(at.slot, origin_address(at.slot));
-                own.origin.within(open)?
+                own.origin.within(|| origin.server.open(at.slot, origin_address(at.slot)))?
             }
             None => (origin.server).open(at.slot, SocketAddr::new(origin.address, 0)),
         };
@@ -445,7 +443,7 @@ impl Hands for Bench {
         self.forget(slot)
     }
 
-    /// Every proxy still runs as it was started; or else the arm whose does not, and why.
+    /// Fails unless every proxy still runs as it was started; the failure names the arm and the reason.
     fn alive(&mut self, Alive: Alive) -> Result<(), Failure> {
         for arm in self.arms.values_mut() {
             arm.alive().map_err(|error| Failure {

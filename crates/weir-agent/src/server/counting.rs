@@ -1,14 +1,14 @@
-//! Proxies that are asked what they count of themselves.
+//! Proxies whose own counters are read.
 
 use weir_host::Network;
 use weir_sut::{OwnCounters, RequestLog};
 
-/// A proxy that counts itself.
+/// A proxy whose own counters are read.
 pub(super) struct CountingProxy {
-    /// Its arm's name.
+    /// Name of the proxy's arm.
     pub(super) arm: String,
     pub(super) network: Option<Network>,
     pub(super) counters: OwnCounters,
-    /// What reads the requests that it logs; `None`: it logs none for weir.
+    /// Reader of the requests that the proxy logs; `None`: it logs none for weir.
     pub(super) requests: Option<RequestLog>,
 }

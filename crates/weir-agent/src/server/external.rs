@@ -10,38 +10,33 @@ use weir_sut::{ObservedProxy, OwnCounters};
 use super::counting::CountingProxy;
 use crate::message::Failure;
 
-/// A proxy of this host that weir did not start.
 pub(super) struct ExternalProxy {
     address: SocketAddr,
-    /// Its processes; none where they are not known.
+    /// Process numbers; empty if unknown.
     pub(super) processes: Vec<u32>,
-    /// Its network namespace, if it is another one than weir's.
+    /// Network namespace, if it differs from weir's.
     network: Option<Network>,
 }
 
 impl ExternalProxy {
-    /// Finds the one that listens at an address; where its network namespace cannot be entered, nothing of it is known.
+    /// Finds the proxy that listens at an address. If its network namespace cannot be entered, nothing but the address
+    /// is known.
     pub(super) fn at(address: SocketAddr) -> ExternalProxy {
-        let Listening {
-            processes,
-            elsewhere,
-        } = Listening::at(address);
-        let enter = |pid| {
-            let network = Network::of_process(pid)?;
-            network.within(|| ()).map(|()| network)
-        };
-        let (network, processes) = match elsewhere.map(enter).transpose() {
+        let Listening { processes, elsewhere } = Listening::at(address);
+        let (network, processes) = match elsewhere
+            .map(|pid| {
+                let network = Network::of_process(pid)?;
+                network.within(|| ()).map(|()| network)
+            })
+            .transpose()
+        {
             Ok(network) => (network, processes),
             Err(_) => (None, Vec::new()),
         };
-        ExternalProxy {
-            address,
-            processes,
-            network,
-        }
+        ExternalProxy { address, processes, network }
     }
 
-    /// What it tells of itself; `None`: it is no program that is known here.
+    /// Reads the proxy's program and settings; `None` if its program is not one that weir knows.
     pub(super) fn observed(&self) -> Option<ObservedProxy> {
         let observe = || weir_sut::observe(&self.processes, self.address);
         match &self.network {
@@ -50,13 +45,16 @@ impl ExternalProxy {
         }
     }
 
-    /// What samples are taken of. In its network namespace are sockets of others, of the generator at least: its own are
-    /// told apart where its processes are known.
+    /// Returns the place to sample. Its network namespace has sockets of other processes too, at least of the
+    /// generator; only those of the proxy are counted if its processes are known.
     pub(super) fn place(&self, arm: &str) -> Result<Place, Failure> {
         let processes = self.processes.clone();
-        let open = move || match processes.is_empty() {
-            true => Namespace::of_this_thread(),
-            false => Namespace::of_processes(processes),
+        let open = move || {
+            if processes.is_empty() {
+                Namespace::of_this_thread()
+            } else {
+                Namespace::of_processes(processes)
+            }
         };
         let namespace = match &self.network {
             Some(network) => network.within(open)?,
@@ -70,7 +68,7 @@ impl ExternalProxy {
         })
     }
 
-    /// Reader of what it tells of itself.
+    /// Creates a reader of the proxy's own counters.
     pub(super) fn counting(self, arm: &str, observed: ObservedProxy) -> CountingProxy {
         CountingProxy {
             arm: arm.to_owned(),

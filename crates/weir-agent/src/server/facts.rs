@@ -1,4 +1,4 @@
-//! How a host is built, and how quiet it is while nothing is measured.
+//! Hardware facts of a host, and how quiet the host is while nothing is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,17 +12,15 @@ use weir_probe::{Machine, source_towards};
 use super::watch::{SharedMeter, lock};
 use crate::message::{FactsJob, Failure};
 
-/// How long CPUs are watched for hold-ups.
+/// Time over which hold-ups of CPUs are measured.
 const WATCHED: Duration = Duration::from_millis(200);
 
-/// What there is to say of this host.
+/// Collects the facts about this host.
 pub(super) fn facts(job: &FactsJob, meter: &SharedMeter) -> Result<HostFacts, Failure> {
     let roles = [&job.generator, &job.proxy, &job.origin];
-    let cpus = roles
-        .into_iter()
-        .flatten()
-        .flat_map(|set| set.cpus().to_vec());
-    let cpus = CpuSet::new(cpus.collect()).ok_or_else(|| Failure::other("a host without roles"))?;
+    let cpus =
+        CpuSet::new(roles.into_iter().flatten().flat_map(|set| set.cpus().to_vec()).collect())
+            .ok_or_else(|| Failure::other("a host without roles"))?;
     let mut missing = Vec::new();
     let machine = Machine::default();
     let governors = known(machine.governors(&cpus), "frequency governor", &mut missing);
@@ -33,10 +31,9 @@ pub(super) fn facts(job: &FactsJob, meter: &SharedMeter) -> Result<HostFacts, Fa
         match card(&machine, address) {
             Ok(card) if cards.contains(&card) => {}
             Ok(card) => cards.push(card),
-            Err(why) => missing.push(Unmeasured::new(
-                format!("network card towards {address}"),
-                why,
-            )),
+            Err(why) => {
+                missing.push(Unmeasured::new(format!("network card towards {address}"), why));
+            }
         }
     }
     let held_up = held_up(job, &cpus, meter);
@@ -52,7 +49,7 @@ pub(super) fn facts(job: &FactsJob, meter: &SharedMeter) -> Result<HostFacts, Fa
     })
 }
 
-/// What was read; else nothing, and why that is so is among what is missing.
+/// Returns what was read. After an error, adds the reason to `missing` and returns the default value.
 fn known<T: Default>(read: Result<T, String>, what: &str, missing: &mut Vec<Unmeasured>) -> T {
     read.unwrap_or_else(|why| {
         missing.push(Unmeasured::new(what, why));
@@ -60,19 +57,15 @@ fn known<T: Default>(read: Result<T, String>, what: &str, missing: &mut Vec<Unme
     })
 }
 
-/// The card through which bytes go to an address.
+/// Returns the network card through which bytes go to an address.
 fn card(machine: &Machine, address: IpAddr) -> Result<CardFacts, String> {
     let own = source_towards(address).ok_or("there is no way to it")?;
     let interface = weir_host::interface_with(own).map_err(|error| error.to_string())?;
-    let name = interface
-        .ok_or_else(|| format!("no interface has {own}"))?
-        .name;
-    machine
-        .card(&name)
-        .ok_or_else(|| format!("{name} is not a card's"))
+    let name = interface.ok_or_else(|| format!("no interface has {own}"))?.name;
+    machine.card(&name).ok_or_else(|| format!("{name} is not a card's"))
 }
 
-/// How long the CPUs stand still in a moment in which the run does nothing.
+/// Measures for how long the CPUs stand still while the run does nothing.
 fn held_up(job: &FactsJob, cpus: &CpuSet, meter: &SharedMeter) -> Result<HoldUps, String> {
     {
         let mut meter = lock(meter);
@@ -86,9 +79,5 @@ fn held_up(job: &FactsJob, cpus: &CpuSet, meter: &SharedMeter) -> Result<HoldUps
     let mut meter = lock(meter);
     meter.turn();
     let of = |set: &Option<CpuSet>| set.as_ref().and_then(|set| meter.held_up(set));
-    Ok(HoldUps {
-        proxy: of(&job.proxy),
-        generator: of(&job.generator),
-        origin: of(&job.origin),
-    })
+    Ok(HoldUps { proxy: of(&job.proxy), generator: of(&job.generator), origin: of(&job.origin) })
 }

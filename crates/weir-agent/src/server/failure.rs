@@ -22,15 +22,8 @@ pub(super) fn in_a_line(error: &impl std::fmt::Display, hint: Option<String>) ->
 impl From<SutError> for Failure {
     fn from(error: SutError) -> Failure {
         let hint = error.hint();
-        let kind = if error.is_bad_input() {
-            FailureKind::BadInput
-        } else {
-            FailureKind::Other
-        };
-        Failure {
-            kind,
-            ..Failure::other(error).with_hint(hint)
-        }
+        let kind = if error.is_bad_input() { FailureKind::BadInput } else { FailureKind::Other };
+        Failure { kind, ..Failure::other(error).with_hint(hint) }
     }
 }
 
@@ -52,13 +45,7 @@ macro_rules! with_hints {
     };
 }
 
-with_hints!(
-    BypassError,
-    HostError,
-    JournalError,
-    SetupError,
-    SysctlError
-);
+with_hints!(BypassError, HostError, JournalError, SetupError, SysctlError);
 
 /// A file that could not be written.
 pub(super) fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {

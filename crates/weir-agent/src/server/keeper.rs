@@ -1,8 +1,7 @@
 //! A thread that lives as long as an arm.
 //!
-//! A proxy dies with the thread that started it (see `weir_sut::launch`), and is in the network
-//! namespace of that thread. So each arm has one, in the arm's namespace, which does whatever has to
-//! be done there.
+//! A proxy dies with the thread that started it (see `weir_sut::launch`), and runs in the network namespace of that
+//! thread. Each arm therefore has a thread in the arm's namespace, which does all work that must be done there.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -13,14 +12,14 @@ use crate::message::Failure;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A thread that does what it is told, in order. It ends when this is dropped.
+/// A thread that does the work it is given, in order. It ends when the keeper is dropped.
 pub(super) struct Keeper {
     work: Option<Sender<Work>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
-    /// Starts it, in a namespace or where the calling thread is.
+    /// Starts the thread, in the given namespace or in that of the calling thread.
     pub(super) fn start(network: Option<&Network>) -> Result<Keeper, Failure> {
         let (work, todo) = channel::<Work>();
         let thread = std::thread::Builder::new()
@@ -32,17 +31,14 @@ impl Keeper {
                 }
             })
             .map_err(Failure::other)?;
-        let keeper = Keeper {
-            work: Some(work),
-            thread: Some(thread),
-        };
+        let keeper = Keeper { work: Some(work), thread: Some(thread) };
         if let Some(network) = network.cloned() {
             keeper.run(move || network.join())??;
         }
         Ok(keeper)
     }
 
-    /// Has something done, and waits for it.
+    /// Runs some work on the thread and waits for its result.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! What the kernel has, and is given, in an arm's namespace.
+//! Kernel settings of an arm's namespace, and the kernel's levels in force there.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use weir_parameters::{Catalog, EffectiveFrom, Parameter, ProcessLimit, Reading};
 
 /// Sets kernel settings of the calling thread's namespace.
 ///
-/// Some of them bound each other, in either order: what is refused is tried again as long as anything
-/// else can be set meanwhile.
+/// Some settings bound each other, in either order, so refused settings are tried again as long as any other setting
+/// succeeds.
 pub(super) fn write_all(settings: &Settings) -> Result<(), SysctlError> {
     let mut left: Vec<_> = settings.iter().collect();
     while !left.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn write_all(settings: &Settings) -> Result<(), SysctlError> {
     Ok(())
 }
 
-/// What a namespace does not show, and the host has, is the host's alone.
+/// Refines an error: a setting that is absent in the namespace but exists on the host belongs to the host alone.
 pub(super) fn told_apart(error: SysctlError) -> SysctlError {
     match error {
         SysctlError::Absent(name) if sysctl::read(&name).is_ok() => {
@@ -42,8 +42,8 @@ pub(super) fn told_apart(error: SysctlError) -> SysctlError {
     }
 }
 
-/// What the catalog's rows and quantities are in the calling thread's namespace, for the listener at an
-/// address whose workers have this limit of descriptors.
+/// Reads the levels of the catalog's host parameters and quantities in the calling thread's namespace. `listen` is the
+/// proxy's listener, and `descriptors` the descriptor limit of its workers.
 pub(super) fn levels(
     catalog: &Catalog,
     listen: SocketAddr,
@@ -53,10 +53,8 @@ pub(super) fn levels(
         EffectiveFrom::Sysctl { name } => row.read_back(Some(&sysctl::read(name).ok()?)),
         _ => None,
     };
-    let mut levels: BTreeMap<String, String> = catalog
-        .host_parameters()
-        .filter_map(|row| Some((row.id.clone(), level(row)?)))
-        .collect();
+    let mut levels: BTreeMap<String, String> =
+        catalog.host_parameters().filter_map(|row| Some((row.id.clone(), level(row)?))).collect();
     let measured = catalog.quantities().filter_map(|(name, quantity)| {
         let value = match quantity.read.as_ref()? {
             Reading::AcceptQueue => accept_queue(listen)?,
@@ -69,7 +67,7 @@ pub(super) fn levels(
     levels
 }
 
-/// How long a queue the kernel keeps for a listener.
+/// Returns the length of the queue that the kernel keeps for a listener; `None` if there is no such listener.
 fn accept_queue(listen: SocketAddr) -> Option<String> {
     let queues = listeners::listen_queues().unwrap_or_default();
     // With SO_REUSEPORT there is one for each worker, all alike.
@@ -77,17 +75,17 @@ fn accept_queue(listen: SocketAddr) -> Option<String> {
     Some(queue.backlog.to_string())
 }
 
-/// Levels of the parameters that are limits of the process: it started with so many descriptors.
+/// Returns the levels of the parameters that are process limits, for a process that started with this limit of
+/// descriptors.
 pub(super) fn limits(catalog: &Catalog, descriptors: u64) -> BTreeMap<String, String> {
     let level = |row: &Parameter| match &row.effective {
-        EffectiveFrom::ProcessLimit {
-            name: ProcessLimit::Nofile,
-        } => row.read_back(Some(&descriptors.to_string())),
+        EffectiveFrom::ProcessLimit { name: ProcessLimit::Nofile } => {
+            row.read_back(Some(&descriptors.to_string()))
+        }
         _ => None,
     };
     let rows = catalog.host_parameters();
-    rows.filter_map(|row| Some((row.id.clone(), level(row)?)))
-        .collect()
+    rows.filter_map(|row| Some((row.id.clone(), level(row)?))).collect()
 }
 
 #[cfg(test)]

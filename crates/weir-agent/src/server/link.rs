@@ -1,7 +1,7 @@
-//! What a link between two roles carries, and how long a round trip takes over it.
+//! Measurement of a link between two roles: throughput and round-trip time.
 //!
-//! One connection gives orders and echoes them. The bytes of each direction go over a connection of their own, which
-//! whoever receives ends when its time is over: nothing has to be drained, however slow the link is.
+//! One connection carries orders and their echoes. The bytes of each direction go over a connection of their own, which
+//! the receiver closes when its time is over, so that nothing has to be drained, however slow the link is.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,30 +17,31 @@ use weir_model::record::{Carried, LinkEnd, RoundTrips, TripKind, Unmeasured};
 use super::networks::{Networks, arm_addresses, origin_address};
 use crate::message::{Failure, LinkFigures, LinkJob, LinkListener, LinkWay, NetworksJob};
 
-/// How long each direction carries bytes where a round trip takes less than [`NEAR`], and elsewhere: a connection that has
-/// just begun is slow for some round trips (RFC 5681 section 3.1).
+/// Duration of the transfer in each direction: the first if a round trip takes less than [`NEAR`], else the second. A
+/// new connection is slow for some round trips (RFC 5681 section 3.1).
 const LENGTHS: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(400)];
-/// See [`LENGTHS`].
+/// Longest round trip for which the first of [`LENGTHS`] is used.
 const NEAR: Duration = Duration::from_millis(1);
-/// The part of it that does not count, for the same reason: one in so many.
+/// Divisor for the uncounted part at the start of a transfer: the first fifth is left out, since a new connection is
+/// slow.
 const UNCOUNTED: u32 = 5;
-/// Echoes at most, at least, and how long they may take where there are as many as that.
+/// Maximum number of echoes, minimum number, and time after which no more are sent once the minimum is reached.
 const ECHOES: (usize, usize, Duration) = (1_000, 10, Duration::from_millis(80));
-/// Connections that are opened where nobody echoes, and from one to the next: 100 per second.
+/// Number of connections to open to a server that does not echo, and the time from one to the next: 100 per second.
 const CONNECTS: (u32, Duration) = (10, Duration::from_millis(10));
-/// How long a connection may take to open, and any answer.
+/// Time limit for opening a connection and for any answer.
 const PATIENCE: Duration = Duration::from_millis(700);
-/// How long somebody listens at most.
+/// Maximum time for which a listener exists.
 const LIFE: Duration = Duration::from_secs(5);
-/// Bytes that are sent at a time: as many as iperf3(1) sends.
+/// Bytes per write: as many as iperf3(1) sends.
 const BLOCK: usize = 128 << 10;
 
-/// Orders: to echo, to receive for so many nanoseconds, to send for as many.
+/// Orders: echo this message, receive for a number of nanoseconds, send for a number of nanoseconds.
 const ECHO: u8 = 0;
 const RECEIVE: u8 = 1;
 const SEND: u8 = 2;
 
-/// Listens for one who knows the secret, on a thread of its own in the namespace of the calling one.
+/// Listens for a client that knows the secret, on a new thread in the calling thread's namespace. Returns the address.
 pub(super) fn listen(job: &LinkListener) -> Result<SocketAddr, Failure> {
     let refused = |error| Failure::other(format!("cannot listen at {}: {error}", job.address));
     let listener = TcpListener::bind((job.address, 0)).map_err(refused)?;
@@ -51,9 +52,7 @@ pub(super) fn listen(job: &LinkListener) -> Result<SocketAddr, Failure> {
         // Whoever measures sees its connection end, and says so.
         let _ = serve(&listener, secret, Instant::now() + LIFE);
     };
-    let started = thread::Builder::new()
-        .name("weir-link".to_owned())
-        .spawn(serve);
+    let started = thread::Builder::new().name("weir-link".to_owned()).spawn(serve);
     started.map_err(refused)?;
     Ok(at)
 }
@@ -67,7 +66,7 @@ pub(super) fn measure(job: &LinkJob) -> Result<LinkFigures, Failure> {
     }
 }
 
-/// Between two of three namespaces that are an arm's in all but that no arm is there.
+/// Measures a link between two of three new namespaces, which are made like an arm's but have no arm.
 fn between(
     job: &NetworksJob,
     to: LinkEnd,
@@ -79,16 +78,12 @@ fn between(
         LinkEnd::Origin => (&arm, &networks.origin, origin_address(0)),
         LinkEnd::Proxy | LinkEnd::Generator => (&networks.generator, &arm, arm_addresses(0).0),
     };
-    let listener = LinkListener {
-        address: address.ip(),
-        cpus: theirs.clone(),
-        secret: 0,
-    };
+    let listener = LinkListener { address: address.ip(), cpus: theirs.clone(), secret: 0 };
     let at = to.within(|| listen(&listener))??;
     from.within(|| pinned(own, || figures(at, 0)))?
 }
 
-/// Does something on a thread of its own that keeps to some CPUs.
+/// Runs some work on a new thread that is restricted to some CPUs.
 fn pinned<T: Send>(
     cpus: &CpuSet,
     work: impl FnOnce() -> io::Result<T> + Send,
@@ -98,11 +93,11 @@ fn pinned<T: Send>(
         work()
     };
     let done = thread::scope(|scope| scope.spawn(work).join());
-    let panicked = |_| Failure::other("a measurement of a link has panicked");
-    done.map_err(panicked)?.map_err(Failure::other)
+    done.map_err(|_| Failure::other("a measurement of a link has panicked"))?
+        .map_err(Failure::other)
 }
 
-/// What is found over connections to a listener.
+/// Measures over connections to a listener of weir's.
 fn figures(peer: SocketAddr, secret: u64) -> io::Result<LinkFigures> {
     let at = |error| said_of(peer, error);
     let mut control = enter(peer, secret).map_err(at)?;
@@ -111,32 +106,20 @@ fn figures(peer: SocketAddr, secret: u64) -> io::Result<LinkFigures> {
     let length = LENGTHS[usize::from(!is_near)];
     let mut unmeasured = Vec::new();
     let mut take = |what: &str, carried: io::Result<Carried>| {
-        let missing = |error| unmeasured.push(Unmeasured::new(what, said_of(peer, error)));
-        carried.map_err(missing).ok()
+        carried.map_err(|error| unmeasured.push(Unmeasured::new(what, said_of(peer, error)))).ok()
     };
     let forth = take(
         "bytes per second there",
-        carry(&mut control, RECEIVE, length, || {
-            Ok(send(&mut enter(peer, secret)?, length))
-        }),
+        carry(&mut control, RECEIVE, length, || Ok(send(&mut enter(peer, secret)?, length))),
     );
     let back = take(
         "bytes per second back",
-        carry(&mut control, SEND, length, || {
-            receive(&mut enter(peer, secret)?, length)
-        }),
+        carry(&mut control, SEND, length, || receive(&mut enter(peer, secret)?, length)),
     );
-    Ok(LinkFigures {
-        peer,
-        trips,
-        mtu: mtu(&control),
-        forth,
-        back,
-        unmeasured,
-    })
+    Ok(LinkFigures { peer, trips, mtu: mtu(&control), forth, back, unmeasured })
 }
 
-/// Has the other side receive or send, does the opposite, and puts both figures together.
+/// Orders the other side to receive or to send, does the opposite, and combines both sides' figures.
 fn carry(
     control: &mut TcpStream,
     order: u8,
@@ -154,12 +137,10 @@ fn carry(
         cpus: own.cpus + cpus,
     };
     let is_whole = carried.bytes_per_s.is_normal() && carried.cpus.is_finite();
-    is_whole
-        .then_some(carried)
-        .ok_or_else(|| io::Error::other("no bytes came"))
+    is_whole.then_some(carried).ok_or_else(|| io::Error::other("no bytes came"))
 }
 
-/// Round trips of small messages.
+/// Measures round trips of small messages.
 fn echoes(control: &mut TcpStream) -> io::Result<RoundTrips> {
     let (most, least, length) = ECHOES;
     let (mut times, begun) = (Vec::with_capacity(most), Instant::now());
@@ -180,14 +161,14 @@ fn echoes(control: &mut TcpStream) -> io::Result<RoundTrips> {
     Ok(trips(TripKind::Echo, times))
 }
 
-/// Round trips of opening connections to a server that may be anybody's.
+/// Measures the time to open connections to a server that weir did not start.
 fn connects(peer: SocketAddr) -> io::Result<LinkFigures> {
     let (count, apart) = CONNECTS;
     let (mut times, mut path) = (Vec::new(), None);
     for _ in 0..=count {
         let begun = Instant::now();
-        let opened = TcpStream::connect_timeout(&peer, PATIENCE);
-        let opened = opened.map_err(|error| said_of(peer, error))?;
+        let opened =
+            TcpStream::connect_timeout(&peer, PATIENCE).map_err(|error| said_of(peer, error))?;
         times.push(begun.elapsed());
         path = mtu(&opened);
         drop(opened);
@@ -215,15 +196,10 @@ fn trips(by: TripKind, mut times: Vec<Duration>) -> RoundTrips {
         let time = times.get(rank.saturating_sub(1));
         time.map_or(0, |time| time.as_nanos() as u64)
     };
-    RoundTrips {
-        by,
-        count: times.len() as u32,
-        p50_ns: quantile(0.5),
-        p99_ns: quantile(0.99),
-    }
+    RoundTrips { by, count: times.len() as u32, p50_ns: quantile(0.5), p99_ns: quantile(0.99) }
 }
 
-/// Answers orders until their connection ends.
+/// Answers orders until their connection ends or the time is over.
 fn serve(listener: &TcpListener, secret: u64, until: Instant) -> io::Result<()> {
     let mut control = welcome(listener, secret, until)?;
     while Instant::now() < until {
@@ -240,13 +216,13 @@ fn serve(listener: &TcpListener, secret: u64, until: Instant) -> io::Result<()> 
             SEND => send(&mut welcome(listener, secret, until)?, length),
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
-        let told = [carried.bytes_per_s, carried.cpus].map(f64::to_be_bytes);
-        control.write_all(told.as_flattened())?;
+        control
+            .write_all([carried.bytes_per_s, carried.cpus].map(f64::to_be_bytes).as_flattened())?;
     }
     Ok(())
 }
 
-/// The next connection of whoever knows the secret.
+/// Accepts connections until one presents the secret.
 fn welcome(listener: &TcpListener, secret: u64, until: Instant) -> io::Result<TcpStream> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -276,19 +252,16 @@ fn ready(stream: &TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))
 }
 
-/// Sends until the other side has had enough; how fast that was, only it knows.
+/// Sends until the peer closes the connection. The returned rate is 0, since only the receiver knows it.
 fn send(stream: &mut TcpStream, length: Duration) -> Carried {
     // Zeros that were never written are one page of the kernel's, which is copied faster than what anybody sends.
     let (block, begun, cpu) = (vec![1; BLOCK], Instant::now(), thread_cpu());
     let until = begun + length + PATIENCE;
     while Instant::now() < until && stream.write(&block).is_ok() {}
-    Carried {
-        bytes_per_s: 0.0,
-        cpus: share(cpu, begun),
-    }
+    Carried { bytes_per_s: 0.0, cpus: share(cpu, begun) }
 }
 
-/// Receives for so long since the first byte. The first part of that does not count.
+/// Receives for a duration counted from the first byte. The first part is not counted.
 fn receive(stream: &mut TcpStream, length: Duration) -> io::Result<Carried> {
     let mut block = vec![0; BLOCK];
     let _ = stream.read(&mut block)?;
@@ -300,9 +273,10 @@ fn receive(stream: &mut TcpStream, length: Duration) -> io::Result<Carried> {
             break;
         };
         last = Instant::now();
-        match last - begun < length / UNCOUNTED {
-            true => from = last,
-            false => bytes += count,
+        if last - begun < length / UNCOUNTED {
+            from = last;
+        } else {
+            bytes += count;
         }
     }
     Ok(Carried {
@@ -311,13 +285,12 @@ fn receive(stream: &mut TcpStream, length: Duration) -> io::Result<Carried> {
     })
 }
 
-/// CPU time of the calling thread.
 fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// CPUs that it has taken since then.
+/// Returns the number of CPUs that the calling thread has used since `begun`; `cpu` is its CPU time at that moment.
 fn share(cpu: Duration, begun: Instant) -> f64 {
     let took = begun.elapsed().as_secs_f64().max(1e-9);
     thread_cpu().saturating_sub(cpu).as_secs_f64() / took

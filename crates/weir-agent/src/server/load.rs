@@ -26,15 +26,15 @@ use crate::message::{
     Bytes, Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, WholeEnd,
 };
 
-/// Where a load is made.
+/// Environment of a load.
 pub(super) struct Place {
-    /// The generator's namespace.
+    /// Network namespace of the generator.
     pub(super) network: Option<Network>,
-    /// Where files may be put for the engine to read.
+    /// Folder for files that the engine reads.
     pub(super) folder: PathBuf,
 }
 
-/// Whether the engine can make sense of a job.
+/// Checks that the engine can carry out a job.
 pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
     let has_flow = |slice: &SliceJob| job.flows.iter().any(|flow| flow.arm == slice.arm);
     let in_order =
@@ -45,8 +45,6 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
     let is_cpu = |cpu: &Option<u32>| cpu.is_none_or(|cpu| (cpu as usize) < most);
     // Those of others too: what fell to a thread without a connection would never be sent.
     let all = job.deal().all();
-    let has_connections =
-        |flow: &FlowJob| flow.spec.is_held() || u64::from(flow.spec.connections) >= all;
     #[rustfmt::skip]
     let faults = [
         (job.flows.is_empty(), "without flows"),
@@ -61,7 +59,7 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
         (!job.flows.iter().all(|flow| flow.spec.pipeline <= DEEPEST),
          "with more requests in flight on a connection than it can have"),
         (!job.threads.iter().all(is_cpu), "with a thread on a CPU that there cannot be"),
-        (!job.flows.iter().all(has_connections), "with more threads than connections"),
+        (!job.flows.iter().all(|flow| flow.spec.is_held() || u64::from(flow.spec.connections) >= all), "with more threads than connections"),
         (job.is_whole && job.slices.len() > 1, "with slices of its own, of which a load test has none"),
     ];
     match faults.into_iter().find(|(is_so, _)| *is_so) {
@@ -70,8 +68,8 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
     }
 }
 
-/// Carries a load out; the calling thread is the load's own, and stays in its namespace. `appointment` is where it
-/// waits for other generators.
+/// Carries out a load on the calling thread, which stays in the load's namespace afterwards. `appointment` is used to
+/// wait for other generators.
 pub(super) fn run(
     job: &LoadJob,
     place: &Place,
@@ -86,10 +84,7 @@ pub(super) fn run(
     let _ = weir_load::descriptors::make_room(job.descriptors);
     let plan = plan(job, place)?;
     let mut watch = job.is_whole.then(|| Watch::begin(&plan));
-    let control = Arc::new(Control {
-        appointment,
-        ..Control::new(plan.cpus.len(), stop)
-    });
+    let control = Arc::new(Control { appointment, ..Control::new(plan.cpus.len(), stop) });
     let begun = Arc::clone(&control);
     let (send, started) = std::sync::mpsc::sync_channel(1);
     let hook = Box::new(move |slice: usize, _now: u64| {
@@ -99,7 +94,7 @@ pub(super) fn run(
         }
     });
     let mut held_errors = Errors::default();
-    let outcome = std::thread::scope(|scope| {
+    let mut outcome = std::thread::scope(|scope| {
         scope.spawn(move || {
             if let Ok(at_ns) = started.recv() {
                 tell(&LoadEvent::Started { at_ns });
@@ -109,16 +104,14 @@ pub(super) fn run(
             tell(&LoadEvent::Slice { slice, flow, data });
         };
         weir_load::run(&plan, &control, Some(hook), |slice, data| {
-            match job.is_whole {
-                true => {
-                    let flows = data.iter().enumerate();
-                    flows.for_each(|(flow, data)| tell(slice, flow, data));
-                }
-                false => tell(slice, 0, &asking(job, slice, data, &mut held_errors)),
+            if job.is_whole {
+                data.iter().enumerate().for_each(|(flow, data)| tell(slice, flow, data));
+            } else {
+                tell(slice, 0, &asking(job, slice, data, &mut held_errors));
             }
         })
-    });
-    let mut outcome = outcome.map_err(|error| Failure {
+    })
+    .map_err(|error| Failure {
         kind: match error {
             LoadError::NoConnection(_) => FailureKind::NoConnection,
             _ => FailureKind::Other,
@@ -132,10 +125,7 @@ pub(super) fn run(
         cpu_ns: outcome.cpu_ns.clone(),
         generator: watch.end(&outcome),
     });
-    Ok(LoadEnd {
-        whole: whole.map(Box::new),
-        ..end(job, &outcome)
-    })
+    Ok(LoadEnd { whole: whole.map(Box::new), ..end(job, &outcome) })
 }
 
 fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
@@ -156,24 +146,17 @@ fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
     })
 }
 
-/// The engine's side of a flow.
+/// Converts a flow to the form that the engine takes.
 fn engine_flow(
     of: &LoadJob,
     job: &FlowJob,
     trace: Option<&Trace>,
     place: &Place,
 ) -> Result<Flow, Failure> {
-    let peers = std::iter::once(job.peer).chain(job.also.iter().copied());
-    let routes = peers.flat_map(|peer| {
+    let routes = std::iter::once(job.peer).chain(job.also.iter().copied()).flat_map(|peer| {
         // An arm may be reached through a sockmap.
-        let to = Route {
-            reuse: of.is_whole,
-            ..Route::to(peer)
-        };
-        let from = job.sources.iter().map(move |&source| Route {
-            source: Some(source),
-            ..to
-        });
+        let to = Route { reuse: of.is_whole, ..Route::to(peer) };
+        let from = job.sources.iter().map(move |&source| Route { source: Some(source), ..to });
         let any = job.sources.is_empty().then_some(to);
         from.chain(any)
     });
@@ -198,7 +181,7 @@ fn engine_flow(
     Ok(flow)
 }
 
-/// What a flow sends.
+/// Builds the requests of a flow.
 pub(super) fn requests(
     job: &FlowJob,
     trace: Option<&Trace>,
@@ -212,7 +195,8 @@ pub(super) fn requests(
     RequestSet::of_flow(&job.spec, trace, &job.host, &mut files).map_err(Failure::other)
 }
 
-/// The engine reads certificates from files: those that came with the job are put where it can.
+/// Creates the TLS connector of a flow. The engine reads certificates from files, so certificates that came with the
+/// job are written to the load's folder.
 pub(super) fn connector(
     files: &BTreeMap<String, Bytes>,
     job: &FlowJob,
@@ -234,10 +218,9 @@ pub(super) fn connector(
         *path = here(".trust.pem", &text.0)?;
     }
     if let Some(client) = &mut spec.client {
-        for (path, name) in [
-            (&mut client.certificate, ".client.pem"),
-            (&mut client.key, ".key.pem"),
-        ] {
+        for (path, name) in
+            [(&mut client.certificate, ".client.pem"), (&mut client.key, ".key.pem")]
+        {
             if let Some(text) = files.get(path) {
                 *path = here(name, &text.0)?;
             }
@@ -246,20 +229,16 @@ pub(super) fn connector(
     Ok(Connector::new(&spec, &job.host)?)
 }
 
-/// What became of the connections to each arm.
+/// Sums up the connections to each arm.
 fn end(job: &LoadJob, outcome: &Outcome) -> LoadEnd {
     let mut arms: Vec<(usize, FlowEnd, TlsCounts)> = Vec::new();
     for (flow, totals) in job.flows.iter().zip(&outcome.flows) {
-        let index = arms.iter().position(|(arm, ..)| *arm == flow.arm);
-        let index = index.unwrap_or_else(|| {
+        let index = arms.iter().position(|(arm, ..)| *arm == flow.arm).unwrap_or_else(|| {
             arms.push((flow.arm, FlowEnd::default(), TlsCounts::default()));
             arms.len() - 1
         });
         let (_, end, tls) = &mut arms[index];
-        let counts = match flow.spec.is_held() {
-            true => &mut end.held,
-            false => &mut end.asking,
-        };
+        let counts = if flow.spec.is_held() { &mut end.held } else { &mut end.asking };
         add(counts, totals, flow.spec.lifetime);
         if flow.spec.tls.is_some() && !flow.spec.is_held() {
             tls.add(&totals.tls);
@@ -276,7 +255,8 @@ fn end(job: &LoadJob, outcome: &Outcome) -> LoadEnd {
     }
 }
 
-/// Connections that are opened for each request are not open when nothing is asked.
+/// Adds the totals of a flow. Connections that are opened for each request are not open between requests, so they count
+/// as 0 there.
 fn add(counts: &mut ConnectionCounts, totals: &FlowTotals, lifetime: Lifetime) {
     let kept = |open: u64| match lifetime {
         Lifetime::Request => 0,
@@ -289,8 +269,8 @@ fn add(counts: &mut ConnectionCounts, totals: &FlowTotals, lifetime: Lifetime) {
     counts.lost_at_rest += totals.lost_at_rest;
 }
 
-/// What the flows of a slice's arm that ask have counted, together; connections that are held have
-/// no requests, so what fails there is no block's failure and goes to `held_errors`.
+/// Sums the counts of those flows of the slice's arm that send requests. Held connections have no requests: their
+/// errors belong to no block, and go to `held_errors`.
 fn asking<'d>(
     job: &LoadJob,
     slice: usize,

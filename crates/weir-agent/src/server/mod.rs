@@ -1,11 +1,11 @@
-//! The answering side: one host's hands.
+//! Server side of the protocol: does the work on one host.
 //!
-//! Three kinds of threads. One reads requests, answers at once what must not wait (is anybody there,
-//! what time is it, stop), and hands on the rest. One does things in order; it is the one that lives
-//! as long as the server. And each load and each watch has one of its own. Whatever a server has
-//! started or changed it ends and puts back when its input ends, whyever that was.
+//! There are three kinds of threads. The first reads requests, answers at once those that must not wait (ping, clock,
+//! stop, start of a load), and hands on the rest. The second carries out requests in order and lives as long as the
+//! server. The third kind: each load, each watch and each sampling has a thread of its own. When its input ends, for
+//! whatever reason, a server ends everything that it started and puts back everything that it changed.
 //!
-//! None of them waits without end for a peer that does not read its answers.
+//! No thread waits forever for a peer that does not read its answers.
 
 mod arm;
 mod arms;
@@ -50,31 +50,31 @@ use crate::message::{
 };
 use crate::patient::Patient;
 
-/// How often a server looks whether its peer has gone silent.
+/// Interval at which a server checks if its peer has gone silent.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long loads and watches that are stopped may take to end; then everything else ends first.
+/// Time limit for stopped loads and watches to end; after that, everything else ends first.
 const LAST_LOAD: Duration = Duration::from_secs(5);
 
 /// The same of samples, on which nothing depends by then.
 const LAST_SAMPLES: Duration = Duration::from_secs(1);
 
-/// How often they are looked at.
+/// Interval at which the server checks if stopped loads and watches have ended.
 const LOOK_AT_LAST: Duration = Duration::from_millis(1);
 
-/// What a server needs to know beside its requests.
+/// Options of a server, besides its requests.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Exact version of weir.
     pub weir: String,
-    /// Starts processes.
+    /// Launcher of processes.
     pub launcher: Launcher,
-    /// Every parameter that settings may name.
+    /// Catalog of all parameters that settings may name.
     pub catalog: Catalog,
-    /// End when nothing is heard for this long; `None`: a peer that is gone is noticed by the end of
-    /// the input alone, which is sure on one host.
+    /// Silence of the peer after which the server ends. `None`: a peer that is gone is noticed only by the end of the
+    /// input, which is reliable on one host.
     pub silence: Option<Duration>,
-    /// End when this is set.
+    /// Flag that ends the server when it is set.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -90,11 +90,8 @@ pub fn serve(
 ) -> Result<(), HelloError> {
     let shared = Arc::new(Shared::default());
     let mut patient = Patient::new(writer, {
-        let (shared, silence, stop) = (
-            Arc::clone(&shared),
-            options.silence,
-            Arc::clone(&options.stop),
-        );
+        let (shared, silence, stop) =
+            (Arc::clone(&shared), options.silence, Arc::clone(&options.stop));
         move |_| !shared.is_over(silence, &stop)
     });
     let (send, requests) = channel();
@@ -148,14 +145,14 @@ fn next<T>(
     }
 }
 
-/// What the threads of a server know together.
+/// State shared by the threads of a server.
 struct Shared {
-    /// The peer has gone: everything is to end.
+    /// Set when the peer has gone: everything ends.
     gone: Arc<AtomicBool>,
     heard: Mutex<Instant>,
-    /// Flags of the requests that go on, by number.
+    /// Stop flags of long-running requests, by number.
     going_on: Mutex<HashMap<u64, Arc<AtomicBool>>>,
-    /// When loads are to start that wait for other generators, by number: 0 until somebody says so.
+    /// Start times of loads that wait for other generators, by request number; 0 until known.
     starts: Mutex<HashMap<u64, Arc<AtomicU64>>>,
 }
 
@@ -171,15 +168,14 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// Whether there is nobody to work for any more.
+    /// Returns true if the server should end: its peer is gone or silent, or `stop` is set.
     fn is_over(&self, silence: Option<Duration>, stop: &AtomicBool) -> bool {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let is_silent = silence.is_some_and(|limit| heard.elapsed() > limit);
         is_silent || stop.load(Ordering::Relaxed) || self.gone.load(Ordering::Relaxed)
     }
 
-    /// A flag that is set when the request of this number is to stop; `None`: another one has the
-    /// number and goes on.
+    /// Registers a long-running request and returns its stop flag; `None` if another running request has this number.
     fn begin(&self, id: u64) -> Option<Arc<AtomicBool>> {
         let mut going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
         if going_on.contains_key(&id) {
@@ -190,20 +186,20 @@ impl Shared {
         Some(stop)
     }
 
-    /// The flag of a request that goes on; one that is set where it was stopped before it was begun.
+    /// Returns the stop flag of a long-running request; a flag that is already set if the request was stopped before it
+    /// began.
     fn flag(&self, id: u64) -> Arc<AtomicBool> {
         let going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = going_on.get(&id).map(Arc::clone);
-        known.unwrap_or_else(|| Arc::new(AtomicBool::new(true)))
+        going_on.get(&id).map(Arc::clone).unwrap_or_else(|| Arc::new(AtomicBool::new(true)))
     }
 
-    /// Where the start of a load will stand.
+    /// Returns the place at which the start time of a load will appear.
     fn start_of(&self, id: u64) -> Arc<AtomicU64> {
         let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(starts.entry(id).or_default())
     }
 
-    /// Says when a load is to start; one that does not wait for it knows nothing of it.
+    /// Sets the start time of a load. Does nothing if the load does not wait for it.
     fn start(&self, StartLoad { load, at_ns }: StartLoad) {
         let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(start) = starts.remove(&load) {
@@ -229,7 +225,7 @@ impl Shared {
     }
 }
 
-/// Where replies go.
+/// Writer of replies.
 #[derive(Clone)]
 struct Outbox(Arc<Mutex<Box<dyn Write + Send>>>);
 
@@ -256,7 +252,7 @@ impl Outbox {
     }
 }
 
-/// Reads until the end.
+/// Reads requests until the input ends.
 fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<Request>) {
     loop {
         let incoming: Incoming = match frame::read(&mut reader) {
@@ -302,7 +298,7 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
     shared.stop_all();
 }
 
-/// A server's own thread, which does things in order.
+/// The thread of a server that carries out requests in order.
 struct Server {
     outbox: Outbox,
     shared: Arc<Shared>,
@@ -337,7 +333,7 @@ impl Server {
         }
     }
 
-    /// Runs something that goes on in a thread of its own.
+    /// Runs a long-running request on a thread of its own.
     fn go_on(
         &mut self,
         (id, patience): (u64, Duration),
@@ -388,7 +384,7 @@ impl Server {
         });
     }
 
-    /// Ends everything that was started, in the order in which nobody misses anything.
+    /// Ends everything that was started: loads and watches first, then the rest.
     fn end(self) {
         self.shared.stop_all();
         let begun = Instant::now();
@@ -456,9 +452,6 @@ mod tests {
         let again = shared.begin(1).unwrap();
         shared.stop_all();
         assert!(again.load(Ordering::Relaxed));
-        assert!(
-            shared.begin(2).unwrap().load(Ordering::Relaxed),
-            "it is over"
-        );
+        assert!(shared.begin(2).unwrap().load(Ordering::Relaxed), "it is over");
     }
 }

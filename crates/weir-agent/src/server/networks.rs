@@ -1,5 +1,4 @@
-//! The namespaces of one host: a generator, an origin server, and arms that are linked with both and come
-//! and go.
+//! The namespaces of one host: a generator, an origin server, and arms that are linked with both and come and go.
 //!
 //! ```text
 //!  generator                       arm i                          origin
@@ -7,9 +6,8 @@
 //!                                outbound: 10.214.i.254 ───── arm<i>: 10.214.i.1
 //! ```
 //!
-//! Each arm has wires of its own, so nothing is switched or routed, and no arm's traffic waits behind
-//! another's. The namespaces are linked with each other alone: their addresses mean nothing outside,
-//! and may be in use there.
+//! Each arm has links of its own, so nothing is switched or routed, and no arm's traffic waits behind another's. The
+//! namespaces are linked only with each other: their addresses mean nothing outside, and may also be in use there.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,21 +16,21 @@ use weir_host::{Network, Wire, connect, disconnect, sysctl};
 
 use crate::message::{Failure, NetworksJob};
 
-/// Second byte of the addresses between generator and arms.
+/// Second byte of the addresses on the links between generator and arms.
 const INBOUND: u8 = 213;
-/// Second byte of the addresses between arms and origin server.
+/// Second byte of the addresses on the links between arms and origin server.
 const OUTBOUND: u8 = 214;
-/// Last byte of the arm's addresses.
+/// Last byte of an arm's addresses.
 const ARM: u8 = 254;
-/// Arms at the same time at most: one for each value of the third byte.
+/// Maximum number of arms at the same time: one for each value of the third byte.
 pub const MOST_ARMS: usize = 256;
-/// Where a proxy listens in its own namespace.
+/// Port on which a proxy listens without TLS, in its own namespace.
 const PORT: u16 = 8080;
-/// Where it listens for TLS.
+/// Port on which a proxy listens for TLS, in its own namespace.
 const TLS_PORT: u16 = 8443;
 
-/// What the generator and the origin server get, so that neither is the limit: as many ports as
-/// there are, their reuse from TIME_WAIT, and queues as long as the origin server asks for.
+/// Settings in the namespaces of the generator and the origin server, which keep either from being the limit: all
+/// ports, their reuse from TIME_WAIT, and queues as long as the origin server asks for.
 const UNLIMITED: [(&str, &str); 4] = [
     ("net.ipv4.ip_local_port_range", "1024 65535"),
     ("net.ipv4.tcp_tw_reuse", "1"),
@@ -44,7 +42,7 @@ const UNLIMITED: [(&str, &str); 4] = [
 pub(super) struct Networks {
     pub(super) generator: Network,
     pub(super) origin: Network,
-    /// By slot.
+    /// Namespaces of arms, by slot.
     arms: BTreeMap<usize, Network>,
     job: NetworksJob,
 }
@@ -60,32 +58,28 @@ impl Networks {
         };
         for ends in [&networks.generator, &networks.origin] {
             ends.within(|| {
-                UNLIMITED
-                    .iter()
-                    .try_for_each(|(name, value)| sysctl::write(name, value))
+                UNLIMITED.iter().try_for_each(|(name, value)| sysctl::write(name, value))
             })??;
         }
         Ok(networks)
     }
 
-    /// The namespace of the arm in a slot, linked with the other two; made when it is first asked for.
+    /// Returns the namespace of the arm in a slot, linked with the other two. Creates it at first use.
     pub(super) fn arm(&mut self, slot: usize) -> Result<Network, Failure> {
         if let Some(arm) = self.arms.get(&slot) {
             return Ok(arm.clone());
         }
         let arm = Network::create()?;
         let index = u8::try_from(slot).map_err(|_| {
-            Failure::other(format!(
-                "slot {slot}, and there are networks for {MOST_ARMS} arms"
-            ))
+            Failure::other(format!("slot {slot}, and there are networks for {MOST_ARMS} arms"))
         })?;
         self.link(index, &arm, &self.job)?;
         self.arms.insert(slot, arm.clone());
         Ok(arm)
     }
 
-    /// Takes an arm's links away: its slot may be another arm's at once, and the kernel takes its time with
-    /// the namespace itself.
+    /// Removes an arm's links, so that its slot can be used again at once. The kernel takes its time to remove the
+    /// namespace itself.
     pub(super) fn remove(&mut self, slot: usize) -> Result<(), Failure> {
         // Held until its links are gone: the kernel would take them apart by itself, at its own time.
         let Some(_held) = self.arms.remove(&slot) else {
@@ -100,9 +94,7 @@ impl Networks {
     fn link(&self, index: u8, arm: &Network, job: &NetworksJob) -> Result<(), Failure> {
         let wire = |name: &str, second: u8, last: std::ops::RangeInclusive<u8>| Wire {
             name: name.to_owned(),
-            addresses: last
-                .map(|last| (Ipv4Addr::new(10, second, index, last), 24))
-                .collect(),
+            addresses: last.map(|last| (Ipv4Addr::new(10, second, index, last), 24)).collect(),
         };
         let name = wire_name(usize::from(index));
         connect(
@@ -119,7 +111,7 @@ impl Networks {
     }
 }
 
-/// Whether there are addresses for all.
+/// Checks that there are enough source addresses.
 fn check(job: &NetworksJob) -> Result<(), Failure> {
     let sources = &job.sources;
     if !(1..ARM).contains(sources) {
@@ -129,36 +121,31 @@ fn check(job: &NetworksJob) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The arm's end of both links, as the other two see it.
+/// Returns the name of an arm's links in the namespaces of the generator and of the origin server.
 fn wire_name(slot: usize) -> String {
     format!("arm{slot}")
 }
 
-/// Where an arm's proxy listens in its own namespace, in clear and over TLS.
+/// Returns the addresses of an arm's proxy in its own namespace, without TLS and with TLS.
 pub fn arm_addresses(index: usize) -> (SocketAddr, SocketAddr) {
     let ip = IpAddr::V4(Ipv4Addr::new(10, INBOUND, index as u8, ARM));
     (SocketAddr::new(ip, PORT), SocketAddr::new(ip, TLS_PORT))
 }
 
-/// Where it listens there for what is asked of a user's configuration, as many as need be.
+/// Returns addresses in an arm's namespace for requests to a user's configuration: `count` consecutive ports.
 pub(super) fn asked_addresses(index: usize, count: usize) -> Vec<SocketAddr> {
     let (first, _) = arm_addresses(index);
-    let ports = (PORT..).take(count);
-    ports
-        .map(|port| SocketAddr::new(first.ip(), port))
-        .collect()
+    (PORT..).take(count).map(|port| SocketAddr::new(first.ip(), port)).collect()
 }
 
-/// Where the origin server listens for an arm: at a port of the kernel's choice.
+/// Returns the address at which the origin server listens for an arm. Port 0 lets the kernel choose.
 pub fn origin_address(index: usize) -> SocketAddr {
     let ip = IpAddr::V4(Ipv4Addr::new(10, OUTBOUND, index as u8, 1));
     SocketAddr::new(ip, 0)
 }
 
-/// Addresses of a generator in a namespace of its own towards an arm: as many as it was made with,
-/// [`NetworksJob::sources`].
+/// Returns the generator's source addresses towards an arm, if the generator has a namespace of its own. `count` is the
+/// [`NetworksJob::sources`] of that namespace.
 pub fn source_addresses(arm: usize, count: u8) -> Vec<Ipv4Addr> {
-    (1..=count)
-        .map(|last| Ipv4Addr::new(10, INBOUND, arm as u8, last))
-        .collect()
+    (1..=count).map(|last| Ipv4Addr::new(10, INBOUND, arm as u8, last)).collect()
 }

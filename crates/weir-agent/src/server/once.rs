@@ -1,4 +1,4 @@
-//! One request, to see whether an arm answers as it should.
+//! A single request, to check that an arm answers as it should.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Longest wait for a connection before it is tried anew: a lost SYN is sent again after a second (RFC 6298 §2).
 const CONNECT_LOOK: Duration = Duration::from_secs(1);
 
-/// Sends `request`, over TLS with a connector, and gives the status code of the response.
+/// Sends `request`, over TLS if there is a connector, and returns the status code of the response.
 pub(super) fn status(
     job: &OnceJob,
     request: &Request,
@@ -38,11 +38,7 @@ fn ask(
     connector: Option<&Connector>,
     stop: &AtomicBool,
 ) -> io::Result<u16> {
-    let limit = Limit {
-        within: job.timeout,
-        until: Instant::now() + job.timeout,
-        stop,
-    };
+    let limit = Limit { within: job.timeout, until: Instant::now() + job.timeout, stop };
     let stream =
         limit.keep(|| TcpStream::connect_timeout(&job.address, job.timeout.min(CONNECT_LOOK)))?;
     stream.set_read_timeout(Some(LOOK))?;
@@ -109,9 +105,7 @@ impl<S: Write> Write for LimitedStream<'_, S> {
 /// Sends `request`, and reads until the response is whole.
 fn exchange(request: &Request, mut stream: impl Read + Write) -> io::Result<u16> {
     let mut bytes = Vec::new();
-    request
-        .template
-        .render(0, &mut SplitMix64::new(0), &mut bytes);
+    request.template.render(0, &mut SplitMix64::new(0), &mut bytes);
     stream.write_all(&bytes)?;
     stream.flush()?;
     let mut parser = ResponseParser::default();
@@ -138,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives what each read is to give, and takes everything that is written.
+    /// A stream whose reads return scripted results, and which accepts all writes.
     struct Script(VecDeque<io::Result<&'static [u8]>>);
 
     impl Read for Script {
@@ -159,15 +153,10 @@ mod tests {
         }
     }
 
-    /// Status code of the response that these reads give, or the error of one of them.
     fn status_of(reads: impl IntoIterator<Item = io::Result<&'static [u8]>>) -> io::Result<u16> {
         let requests = RequestSet::plain(b"GET / HTTP/1.1\r\n\r\n".to_vec(), false);
         let within = Duration::from_secs(60);
-        let limit = Limit {
-            within,
-            until: Instant::now() + within,
-            stop: &AtomicBool::new(false),
-        };
+        let limit = Limit { within, until: Instant::now() + within, stop: &AtomicBool::new(false) };
         let stream = Script(reads.into_iter().collect());
         exchange(requests.get(0), LimitedStream { stream, limit })
     }
@@ -216,11 +205,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_waited_for_as_long_as_it_may_take_and_nobody_ends_it() {
-        let (silence, head, field) = (
-            None,
-            Some(&b"HTTP/1.1 200 OK\r\n"[..]),
-            Some(&b"X: y\r\n"[..]),
-        );
+        let (silence, head, field) =
+            (None, Some(&b"HTTP/1.1 200 OK\r\n"[..]), Some(&b"X: y\r\n"[..]));
         let rows = [
             (silence, silence, false, "did not answer within 50ms"),
             (head, field, false, "did not answer within 50ms"),

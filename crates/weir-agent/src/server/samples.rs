@@ -1,7 +1,7 @@
-//! All counters of a host, again and again while a trial goes on.
+//! Repeated readings of all counters of a host during a trial.
 //!
-//! The kernel's are read by the request's own thread. Proxies are asked by a thread for each arm, in the arm's network
-//! namespace: one that is busy answers late, and nobody waits for it.
+//! The kernel's counters are read by the request's own thread. A thread for each arm, in the arm's network namespace,
+//! queries the proxy: a busy proxy answers late, and nothing else waits for it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -16,7 +16,6 @@ use weir_host::Network;
 use weir_model::sample::{MissingCounter, SampleRow};
 use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
 use weir_probe::waits::Listens;
-use weir_sut::LoggedRequest;
 
 use super::arm::Arm;
 use super::counting::CountingProxy;
@@ -24,14 +23,14 @@ use super::waits::WaitRows;
 use super::watch::sleep_until;
 use crate::message::{Failure, SampleEnd, SampleJob};
 
-/// From one reading to the next: at least, and at most.
+/// Accepted range of the time from one reading to the next.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 
-/// How threads of the load engine and of the origin server are called.
+/// Prefixes of the names of the load engine's threads and of the origin server's.
 const GENERATOR_THREADS: &str = "weir-load";
 const ORIGIN_THREADS: &str = "origin-";
 
-/// The table of what proxies count of themselves.
+/// Name of the table of proxies' own counters.
 const TABLE: &str = "proxy";
 
 /// How long a proxy that weir did not start may take for all answers of a reading; and for those of the last one,
@@ -39,27 +38,28 @@ const TABLE: &str = "proxy";
 const ANSWERS: Duration = Duration::from_secs(3);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// The table of requests, and how long after the end of a load proxies may take to write the last lines.
+/// Name of the table of requests, and the time that proxies may take to write the last lines after the end of a load
+/// (`WRITTEN`).
 const REQUESTS: &str = "requests";
 const WRITTEN: Duration = Duration::from_millis(250);
 
-/// What is read on this host.
+/// Readers of everything that is sampled on this host.
 pub(super) struct Sampling {
     pub(super) sampler: Sampler,
     pub(super) proxies: Vec<CountingProxy>,
-    /// Where each of them listens, if requests are looked at.
+    /// Listeners of each proxy, if requests are sampled.
     pub(super) listens: Vec<(String, Listens)>,
-    /// Levels of a proxy that nobody has started, and CPUs that its processes may use.
+    /// Levels of a proxy that weir did not start, and CPUs that its processes may use.
     pub(super) settings: BTreeMap<String, String>,
     pub(super) cpus: Vec<u64>,
 }
 
-/// The generator's place; `None`: it has no namespace of its own.
+/// Returns the generator's place for samples. `network` is `None` if the generator has no namespace of its own.
 pub(super) fn generator(network: Option<&Network>) -> Result<Place, Failure> {
     of_own_threads(GENERATOR, GENERATOR_THREADS, network)
 }
 
-/// The origin server's.
+/// Returns the origin server's place for samples. `network` is `None` if the origin server has no namespace of its own.
 pub(super) fn origin(network: Option<&Network>) -> Result<Place, Failure> {
     of_own_threads(ORIGIN, ORIGIN_THREADS, network)
 }
@@ -81,7 +81,7 @@ fn of_own_threads(
     })
 }
 
-/// An arm's: its proxy's processes.
+/// Returns an arm's place for samples: the processes of its proxy.
 pub(super) fn arm(arm: &Arm) -> Result<Place, Failure> {
     if let Some(external) = arm.external() {
         return external.place(arm.name());
@@ -94,41 +94,32 @@ pub(super) fn arm(arm: &Arm) -> Result<Place, Failure> {
     })
 }
 
-/// Whether a job can be done.
+/// Checks that a job can be carried out.
 pub(super) fn check(job: &SampleJob) -> Result<(), Failure> {
-    match INTERVALS.contains(&job.interval) {
-        true => Ok(()),
-        false => Err(Failure::other(format!(
+    if INTERVALS.contains(&job.interval) {
+        Ok(())
+    } else {
+        Err(Failure::other(format!(
             "samples every {:?}, which is outside of {INTERVALS:?}",
             job.interval
-        ))),
+        )))
     }
 }
 
-/// Nice value of the threads that sample: whatever is measured comes first.
+/// Nice value of the sampling threads, so that measured processes come first.
 const POLITE: i32 = 10;
 
-/// Reads until it is stopped, and once more then. The thread is of no other use afterwards: it goes behind others of its CPU.
+/// Reads until stopped, and once more then. The calling thread stays at a low priority, so it should not be used for
+/// anything else afterwards.
 pub(super) fn run(
     job: &SampleJob,
     sampling: Sampling,
     stop: &AtomicBool,
     tell: &(dyn Fn(&[SampleRow]) + Sync),
 ) -> Result<SampleEnd, Failure> {
-    let Sampling {
-        mut sampler,
-        proxies,
-        listens,
-        settings,
-        cpus,
-    } = sampling;
+    let Sampling { mut sampler, proxies, listens, settings, cpus } = sampling;
     let (mut waits, missing) = WaitRows::begin(listens, job.generator);
-    let end = Mutex::new(SampleEnd {
-        missing,
-        settings,
-        cpus,
-        ..SampleEnd::default()
-    });
+    let end = Mutex::new(SampleEnd { missing, settings, cpus, ..SampleEnd::default() });
     // A reading takes milliseconds at once, and the generator or the origin server may have the same CPU. Threads that this one
     // starts inherit it.
     let _ = setpriority_process(None, POLITE);
@@ -147,7 +138,7 @@ pub(super) fn run(
     Ok(end.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Asks a proxy until it is stopped.
+/// Queries a proxy repeatedly until stopped.
 fn ask_again(
     job: &SampleJob,
     mut proxy: CountingProxy,
@@ -162,23 +153,23 @@ fn ask_again(
     } else {
         again(job.interval, stop, || {
             let at_ns = crate::monotonic_ns();
-            let patience = if stop.load(Ordering::Relaxed) {
-                LAST_ANSWERS
-            } else {
-                ANSWERS
-            };
+            let patience = if stop.load(Ordering::Relaxed) { LAST_ANSWERS } else { ANSWERS };
             let read = proxy.counters.read(patience, &mut |counter, why| {
                 let column = (TABLE, counter.to_owned());
                 missing.entry(column).or_insert(why);
             });
-            let row = |(counter, value): (String, u64)| SampleRow {
-                table: TABLE.to_owned(),
-                at_ns,
-                arm: proxy.arm.clone(),
-                keys: vec![counter],
-                values: vec![Some(value)],
-            };
-            tell(&read.into_iter().map(row).collect::<Vec<_>>());
+            tell(
+                &read
+                    .into_iter()
+                    .map(|(counter, value)| SampleRow {
+                        table: TABLE.to_owned(),
+                        at_ns,
+                        arm: proxy.arm.clone(),
+                        keys: vec![counter],
+                        values: vec![Some(value)],
+                    })
+                    .collect::<Vec<_>>(),
+            );
             if job.requests
                 && let Err(why) = tell_requests(&mut proxy, stop, tell)
             {
@@ -188,13 +179,8 @@ fn ask_again(
         });
     }
     // A server that is observed is no arm of a study.
-    let whose = if proxy.arm.is_empty() {
-        String::new()
-    } else {
-        format!("arm {}: ", proxy.arm)
-    };
-    let missing = missing.into_iter();
-    let missing = missing.map(|((table, column), why)| MissingCounter {
+    let whose = if proxy.arm.is_empty() { String::new() } else { format!("arm {}: ", proxy.arm) };
+    let missing = missing.into_iter().map(|((table, column), why)| MissingCounter {
         table: table.to_owned(),
         column,
         role: PROXY.to_owned(),
@@ -203,7 +189,8 @@ fn ask_again(
     add(end, missing.collect());
 }
 
-/// Tells of requests that a proxy has logged since the last time; an error is why it cannot, or not of all.
+/// Sends the requests that a proxy has logged since the last call. An error is the reason why requests cannot be read,
+/// or not all of them.
 fn tell_requests(
     proxy: &mut CountingProxy,
     stop: &AtomicBool,
@@ -218,17 +205,22 @@ fn tell_requests(
     let real = clock_gettime(ClockId::Realtime);
     let real_ns = real.tv_sec as u64 * 1_000_000_000 + real.tv_nsec as u64;
     let now_ns = crate::monotonic_ns();
-    let row = |request: &LoggedRequest| SampleRow {
-        table: REQUESTS.to_owned(),
-        at_ns: now_ns.saturating_sub(real_ns.saturating_sub(request.end_us.saturating_mul(1000))),
-        arm: proxy.arm.clone(),
-        keys: Vec::new(),
-        values: std::iter::once(Some(request.total_us))
-            .chain(request.parts_us)
-            .chain([Some(request.stands_for)])
-            .collect(),
-    };
-    tell(&requests.iter().map(row).collect::<Vec<_>>());
+    tell(
+        &requests
+            .iter()
+            .map(|request| SampleRow {
+                table: REQUESTS.to_owned(),
+                at_ns: now_ns
+                    .saturating_sub(real_ns.saturating_sub(request.end_us.saturating_mul(1000))),
+                arm: proxy.arm.clone(),
+                keys: Vec::new(),
+                values: std::iter::once(Some(request.total_us))
+                    .chain(request.parts_us)
+                    .chain([Some(request.stands_for)])
+                    .collect(),
+            })
+            .collect::<Vec<_>>(),
+    );
     match too_many {
         0 => Ok(()),
         _ => {
@@ -237,7 +229,7 @@ fn tell_requests(
     }
 }
 
-/// Does something at the times of an interval; those that have passed by then are left out.
+/// Runs `work` at the times of an interval, and once more when stopped. Times that pass during a run are skipped.
 fn again(interval: Duration, stop: &AtomicBool, mut work: impl FnMut()) {
     let interval = interval.as_nanos() as u64;
     let mut at_ns = crate::monotonic_ns();
@@ -254,7 +246,7 @@ fn again(interval: Duration, stop: &AtomicBool, mut work: impl FnMut()) {
     }
 }
 
-/// The calling thread ends: what it has found missing, and its CPU time.
+/// Adds counters that are missing, and the CPU time of the calling thread, which is about to end.
 fn add(end: &Mutex<SampleEnd>, missing: Vec<MissingCounter>) {
     let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
     end.cpu_ns += crate::thread_cpu_ns();

@@ -1,7 +1,7 @@
 //! Settings of a whole host that differ between arms.
 //!
-//! A namespace cannot have its own, so the host is given the arm's when its slices begin. Every value
-//! that it may get stands in the journal before it gets the first.
+//! A namespace cannot have its own values of these settings, so the host gets an arm's values when the arm's slices
+//! begin. Every value that the host may get is written to the journal before the first one is applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -13,22 +13,22 @@ use weir_sut::WorkFolder;
 
 use crate::message::{Failure, HostSettingsJob, Leftovers};
 
-/// The host's settings as the arms want them.
+/// Settings of the host that arms name, and their present values.
 pub(super) struct HostSettings(Mutex<State>);
 
 struct State {
     journal: Journal,
-    /// By the arm's slot: what it asks for.
+    /// Values that each arm asks for, by the arm's slot.
     arms: BTreeMap<usize, BTreeMap<String, String>>,
-    /// What the host had of each setting that some arm has asked for: an arm that does not name it is
-    /// measured with that.
+    /// Values before weir of each setting that some arm asks for. An arm that does not name a setting is measured with
+    /// this value.
     before: BTreeMap<String, String>,
-    /// What the host has now.
+    /// Values that the host has now.
     given: BTreeMap<String, String>,
 }
 
 impl HostSettings {
-    /// Takes the host's journal, for the settings that the catalog or the study has rows for.
+    /// Opens the host's journal, for the settings that the catalog or the study has rows for.
     pub(super) fn begin(job: &HostSettingsJob, catalog: &Catalog) -> Result<HostSettings, Failure> {
         let journal = Journal::open(&Journal::default_folder(), &job.purpose)?;
         let built_in: BTreeSet<String> = Catalog::builtin().sysctls().collect();
@@ -42,7 +42,7 @@ impl HostSettings {
         })))
     }
 
-    /// Knows an arm: what it asks for is in the journal from here on.
+    /// Adds an arm and writes the values that it asks for to the journal.
     pub(super) fn add(
         &self,
         slot: usize,
@@ -58,13 +58,8 @@ impl HostSettings {
             };
             let value = wanted(name, value, &now, catalog);
             let key = Key::Sysctl(name.clone());
-            state
-                .journal
-                .announce(&key, &[now.clone(), value.clone()])?;
-            state
-                .given
-                .entry(name.clone())
-                .or_insert_with(|| now.clone());
+            state.journal.announce(&key, &[now.clone(), value.clone()])?;
+            state.given.entry(name.clone()).or_insert_with(|| now.clone());
             state.before.insert(name.clone(), now);
             values.insert(name.clone(), value);
         }
@@ -72,22 +67,25 @@ impl HostSettings {
         Ok(())
     }
 
-    /// Forgets an arm. Until the next one's turn the host has what it had before.
+    /// Removes an arm. Until the next arm's turn, the host has its former values.
     pub(super) fn remove(&self, slot: usize) -> Result<(), Failure> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.arms.remove(&slot);
         state.give(&BTreeMap::new())
     }
 
-    /// Gives the host an arm's values. What it has already costs nothing.
+    /// Applies an arm's values to the host. Values that the host already has are not written again.
     pub(super) fn turn_to(&self, slot: usize) -> Result<(), Failure> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = || Failure::other(format!("slot {slot} has no settings"));
-        let own = state.arms.get(&slot).cloned().ok_or_else(missing)?;
+        let own = state
+            .arms
+            .get(&slot)
+            .cloned()
+            .ok_or_else(|| Failure::other(format!("slot {slot} has no settings")))?;
         state.give(&own)
     }
 
-    /// Puts everything back.
+    /// Puts all settings back.
     pub(super) fn put_back(&self) -> Vec<Restored> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.journal.restore()
@@ -95,7 +93,7 @@ impl HostSettings {
 }
 
 impl State {
-    /// Gives the host these values, and of what is not among them what it had before.
+    /// Applies these values to the host, and the former value of every setting that is not among them.
     fn give(&mut self, own: &BTreeMap<String, String>) -> Result<(), Failure> {
         for (name, before) in &self.before {
             let value = own.get(name).unwrap_or(before);
@@ -108,8 +106,8 @@ impl State {
     }
 }
 
-/// The value that a setting is to have: what is asked for, or what there is where that is higher and
-/// the setting is one that is only raised.
+/// Returns the value to apply: the value asked for, or the present one if it is higher and the setting is only ever
+/// raised.
 fn wanted(name: &str, value: &str, now: &str, catalog: &Catalog) -> String {
     let mut rows = catalog.host_parameters();
     let row = rows.find(
@@ -120,7 +118,7 @@ fn wanted(name: &str, value: &str, now: &str, catalog: &Catalog) -> String {
     level.to_owned()
 }
 
-/// What an earlier weir has left here; put back and removed unless it is only to be told.
+/// Lists what an earlier weir has left on this host. Unless it is a dry run, settings are put back and folders removed.
 pub(super) fn leftovers(dry_run: bool) -> Result<Leftovers, Failure> {
     let folder = Journal::default_folder();
     let pending = journal::pending(&folder)?;
@@ -132,15 +130,12 @@ pub(super) fn leftovers(dry_run: bool) -> Result<Leftovers, Failure> {
             folders: Vec::new(),
         });
     }
-    let (settings, folders) = match dry_run {
-        true => (pending.settings, WorkFolder::abandoned()),
-        false => (journal::restore(&folder)?, WorkFolder::sweep()),
+    let (settings, folders) = if dry_run {
+        (pending.settings, WorkFolder::abandoned())
+    } else {
+        (journal::restore(&folder)?, WorkFolder::sweep())
     };
-    Ok(Leftovers {
-        settings,
-        held: None,
-        folders,
-    })
+    Ok(Leftovers { settings, held: None, folders })
 }
 
 #[cfg(test)]

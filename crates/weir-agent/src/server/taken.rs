@@ -1,10 +1,9 @@
-//! Takes time of CPUs away from an arm while it has the load.
+//! Takes CPU time away from an arm while the arm has the load.
 //!
-//! A thread for each CPU is busy for a share of the time, so whoever else runs there has as much less. This needs no
-//! right and no control group, it is the same for cgroup v1 and v2, and it leaves nothing behind, whatever ends weir: a
-//! quota would need root or a delegated group, and one that a killed weir has left goes on to throttle. All
-//! threads are busy at the same moments, so a process with one thread cannot move to another CPU
-//! meanwhile.
+//! A thread for each CPU is busy for a share of the time, which other processes on that CPU then lack. This method
+//! needs no privilege and no control group, works the same for cgroup v1 and v2, and leaves nothing behind, however
+//! weir ends: a quota would need root or a delegated group, and would go on to throttle after weir was killed. All
+//! threads are busy at the same moments, so that a process with one thread cannot move to another CPU meanwhile.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,22 +17,23 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_model::quantity::CpuSet;
 use weir_model::study::Taken;
 
-/// A CPU is busy for a part of each such time, nanoseconds: shorter than a slice, longer than a scheduler's.
+/// Period, nanoseconds; a CPU is busy for a part of each. It is shorter than a slice and longer than a scheduler's
+/// period.
 const PERIOD: u64 = 4_000_000;
-/// Whoever shares a CPU with somebody who wants all of it has it by the scheduler's weights; where it is allowed, this
-/// comes first.
+/// Nice value of the busy threads. Competing processes share a CPU by the scheduler's weights; if this value is
+/// permitted, the busy threads come first.
 const FIRST: i32 = -20;
-/// No arm has the load, or one of which nothing is taken.
+/// Value for "no arm": no arm has the load, or none from which time is taken.
 const NOBODY: usize = usize::MAX;
 
-/// The threads that do it; dropping this ends them.
+/// Busy threads that take CPU time away; dropping this ends them.
 #[derive(Debug, Default)]
 pub(super) struct Taker {
     turn: Arc<Turn>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Whose turn it is.
+/// The arm that has the load now.
 #[derive(Debug)]
 struct Turn {
     arm: AtomicUsize,
@@ -42,28 +42,29 @@ struct Turn {
 
 impl Default for Turn {
     fn default() -> Turn {
-        Turn {
-            arm: AtomicUsize::new(NOBODY),
-            has_ended: AtomicBool::new(false),
-        }
+        Turn { arm: AtomicUsize::new(NOBODY), has_ended: AtomicBool::new(false) }
     }
 }
 
 impl Taker {
-    /// Takes so many per cent of these CPUs from each arm.
+    /// Starts to take a percentage of CPU time from each arm, on the given CPUs.
     ///
     /// # Errors
-    /// A thread cannot be started, or not be kept to its CPU.
+    /// A thread cannot be started, or cannot be pinned to its CPU.
     pub(super) fn start(taken: &[Option<(CpuSet, u32)>]) -> std::io::Result<Taker> {
         let mut taker = Taker::default();
-        let all = taken.iter().flatten();
-        let cpus: BTreeSet<u32> = all.flat_map(|(set, _)| set.cpus().to_vec()).collect();
+        let cpus: BTreeSet<u32> =
+            taken.iter().flatten().flat_map(|(set, _)| set.cpus().to_vec()).collect();
         for cpu in cpus {
-            let of_arm = |taken: &Option<(CpuSet, u32)>| {
-                let own = taken.as_ref().filter(|(set, _)| set.cpus().contains(&cpu));
-                own.map_or(0, |(_, percent)| (*percent).min(Taken::MOST))
-            };
-            let shares: Vec<u32> = taken.iter().map(of_arm).collect();
+            let shares: Vec<u32> = taken
+                .iter()
+                .map(|taken| {
+                    taken
+                        .as_ref()
+                        .filter(|(set, _)| set.cpus().contains(&cpu))
+                        .map_or(0, |(_, percent)| (*percent).min(Taken::MOST))
+                })
+                .collect();
             let turn = Arc::clone(&taker.turn);
             let (ready, is_ready) = sync_channel(1);
             let body = move || {
@@ -78,20 +79,15 @@ impl Taker {
             };
             let thread = std::thread::Builder::new().name(format!("less-{cpu}"));
             taker.threads.push(thread.spawn(body)?);
-            let gone = |_| std::io::Error::other("a thread has ended");
-            is_ready.recv().map_err(gone)??;
+            is_ready.recv().map_err(|_| std::io::Error::other("a thread has ended"))??;
         }
         Ok(taker)
     }
 
-    /// The load goes to an arm, or to nobody.
+    /// Switches to the arm that has the load now; `None`: no arm has it.
     pub(super) fn turn_to(&self, arm: Option<usize>) {
-        self.turn
-            .arm
-            .store(arm.unwrap_or(NOBODY), Ordering::Relaxed);
-        self.threads
-            .iter()
-            .for_each(|thread| thread.thread().unpark());
+        self.turn.arm.store(arm.unwrap_or(NOBODY), Ordering::Relaxed);
+        self.threads.iter().for_each(|thread| thread.thread().unpark());
     }
 }
 
@@ -116,7 +112,8 @@ impl Turn {
         }
     }
 
-    /// Is busy for this share of the time as long as the arm has the load. What somebody else had of it is made up for.
+    /// Keeps the CPU busy for this share of the time while the arm has the load. Time that other processes took from
+    /// the share is made up for.
     fn take(&self, arm: usize, percent: u64) {
         let is_on = || self.arm.load(Ordering::Relaxed) == arm;
         let (since, before) = (crate::monotonic_ns(), own_cpu_ns());
@@ -133,7 +130,7 @@ impl Turn {
     }
 }
 
-/// What this thread has had of its CPU, nanoseconds.
+/// Returns the CPU time of the calling thread, nanoseconds.
 fn own_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -143,7 +140,7 @@ fn own_cpu_ns() -> u64 {
 mod tests {
     use super::*;
 
-    /// The CPU time of a thread of this process by its name, in ticks.
+    /// Returns the CPU time of the threads of this process that have this name, in ticks.
     fn ticks_of(name: &str) -> u64 {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let own = tasks.filter_map(|task| {

@@ -1,8 +1,8 @@
-//! What carries the bytes of arms: the kernel's TCP, or the bypass of it.
+//! Transport of arms' bytes: the kernel's TCP, or a bypass of it.
 //!
-//! One bypass serves all arms of a bench, each with hops of its own: its programs see every connection
-//! of this process's cgroup, those of arms that keep to TCP among them, so one of them burdens all arms
-//! alike and less than many would.
+//! One bypass serves all arms of a bench, each with hops of its own. Its programs run for every connection of this
+//! process's cgroup, including those of arms that use TCP. A single bypass therefore burdens all arms alike, and less
+//! than several would.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use weir_parameters::Hop;
 
 use crate::message::Failure;
 
-/// The bypass, attached when the first arm asks for it and until this is dropped. Dropping it loses
-/// what is unread on bypassed sockets: loads and proxies end before.
+/// The bypass, attached when the first arm asks for it, and detached on drop. Dropping it loses unread bytes on
+/// bypassed sockets, so loads and proxies must end first.
 #[derive(Default)]
 pub(super) struct Transport {
     bypass: Option<Bypass>,
 }
 
-/// Where the ends of an arm's hops are; `None`: where the agent is.
+/// Network namespaces of the ends of an arm's hops; `None`: the agent's own.
 #[derive(Clone, Default)]
 pub(super) struct Sides {
     pub(super) client: Option<Network>,
@@ -28,17 +28,17 @@ pub(super) struct Sides {
     pub(super) origin: Option<Network>,
 }
 
-/// An arm's addresses that connections go to.
+/// Addresses of an arm that connections go to.
 #[derive(Clone, Default)]
 pub(super) struct Hops {
-    /// Its listeners.
+    /// Listeners of the proxy.
     pub(super) inbound: Vec<SocketAddr>,
-    /// Its origin server.
+    /// Address of the origin server.
     pub(super) outbound: Option<SocketAddr>,
 }
 
 impl Hops {
-    /// Those of them on these sides of the proxy.
+    /// Keeps only the addresses on these sides of the proxy.
     pub(super) fn only(mut self, sides: &BTreeSet<Hop>) -> Hops {
         if !sides.contains(&Hop::Inbound) {
             self.inbound.clear();
@@ -47,7 +47,7 @@ impl Hops {
         self
     }
 
-    /// The sides of the proxy that have any.
+    /// Returns the sides of the proxy that have addresses.
     pub(super) fn sides(&self) -> BTreeSet<Hop> {
         let inbound = (!self.inbound.is_empty()).then_some(Hop::Inbound);
         let outbound = self.outbound.map(|_| Hop::Outbound);
@@ -55,14 +55,14 @@ impl Hops {
     }
 }
 
-/// Why bytes cannot go past the kernel's TCP here.
+/// Returns the reason why the kernel's TCP cannot be bypassed on this host; `None`: it can.
 pub(super) fn unavailable() -> Option<String> {
     let error = weir_bypass::available().err()?;
     Some(super::failure::in_a_line(&error, error.hint()))
 }
 
 impl Transport {
-    /// Bypasses the connections of these hops that begin from now on.
+    /// Bypasses TCP for new connections of these hops.
     pub(super) fn bypass(&mut self, hops: &Hops, sides: &Sides) -> Result<(), Failure> {
         if hops.sides().is_empty() {
             return Ok(());
@@ -72,25 +72,16 @@ impl Transport {
             none => none.insert(Bypass::attach(&[])?),
         };
         let proxy = namespace(bypass, sides.proxy.as_ref())?;
-        let inbound = Ends {
-            client: namespace(bypass, sides.client.as_ref())?,
-            server: proxy,
-        };
-        let outbound = Ends {
-            client: proxy,
-            server: namespace(bypass, sides.origin.as_ref())?,
-        };
+        let inbound = Ends { client: namespace(bypass, sides.client.as_ref())?, server: proxy };
+        let outbound = Ends { client: proxy, server: namespace(bypass, sides.origin.as_ref())? };
         let inbound = hops.inbound.iter().map(|&server| (server, inbound));
         for (server, ends) in inbound.chain(hops.outbound.map(|server| (server, outbound))) {
-            bypass.add(weir_bypass::Hop {
-                server,
-                namespaces: Some(ends),
-            })?;
+            bypass.add(weir_bypass::Hop { server, namespaces: Some(ends) })?;
         }
         Ok(())
     }
 
-    /// Leaves hops to TCP whose arm has ended: their addresses may be another arm's.
+    /// Removes the hops of an arm that has ended from the bypass, since another arm may get their addresses.
     pub(super) fn leave(&mut self, hops: &Hops) {
         let Some(bypass) = &mut self.bypass else {
             return;
@@ -102,7 +93,7 @@ impl Transport {
         }
     }
 
-    /// What happened on these hops: `sockmap.inbound.redirected_bytes` and so on.
+    /// Returns the counters of these hops, such as `sockmap.inbound.redirected_bytes`.
     pub(super) fn counters(&self, hops: &Hops) -> Result<BTreeMap<String, u64>, Failure> {
         let Some(bypass) = self.bypass.as_ref().filter(|_| !hops.sides().is_empty()) else {
             return Ok(BTreeMap::new());
@@ -110,8 +101,9 @@ impl Transport {
         let counters = bypass.counters()?;
         let of = |servers: &[SocketAddr]| {
             let mut sum = Counts::default();
-            let own = (counters.hops.iter()).filter(|(server, _)| servers.contains(server));
-            own.for_each(|(_, counts)| sum += *counts);
+            (counters.hops.iter())
+                .filter(|(server, _)| servers.contains(server))
+                .for_each(|(_, counts)| sum += *counts);
             sum
         };
         let mut named = BTreeMap::new();
@@ -142,9 +134,7 @@ fn by_name(hop: Hop, counts: Counts) -> impl Iterator<Item = (String, u64)> {
         ("tcp_bytes", counts.tcp_bytes),
         ("refused", counts.refused),
     ];
-    named
-        .map(|(name, count)| (format!("sockmap.{}.{name}", hop.name()), count))
-        .into_iter()
+    named.map(|(name, count)| (format!("sockmap.{}.{name}", hop.name()), count)).into_iter()
 }
 
 #[cfg(test)]
@@ -153,13 +143,10 @@ mod tests {
 
     fn hops(origin: bool) -> Hops {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        Hops {
-            inbound: vec![at(1), at(2)],
-            outbound: origin.then(|| at(3)),
-        }
+        Hops { inbound: vec![at(1), at(2)], outbound: origin.then(|| at(3)) }
     }
 
-    /// What hops of an arm with these settings are bypassed at, by the catalog.
+    /// Returns the catalog level at which the hops of an arm with these settings are bypassed.
     fn level(transport: &str, origin: bool) -> String {
         let catalog = weir_parameters::Catalog::builtin();
         let settings = BTreeMap::from([("transport".to_owned(), transport.to_owned())]);

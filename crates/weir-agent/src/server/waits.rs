@@ -1,5 +1,5 @@
-//! Rows of what proxies' logs cannot tell, where it is allowed to look: waits in accept queues, and segments that are
-//! sent again.
+//! Sample rows of things that proxies do not log: waits in accept queues, and retransmitted segments. They are
+//! available only if weir may use eBPF.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -12,41 +12,39 @@ use weir_probe::waits::{BUCKETS, Listens, Waits};
 use super::arm::Arm;
 use crate::message::Failure;
 
-/// The tables.
+/// Names of the tables.
 const ACCEPT: &str = "accept_waits";
 const AGAIN: &str = "retransmits";
 
-/// The keys of that.
+/// Keys of the table `retransmits`.
 const SIDES: [&str; 3] = ["inbound", "outbound", "clients"];
 
-/// Reads a meter again and again.
+/// Converts the readings of a meter to rows.
 #[derive(Default)]
 pub(super) struct WaitRows {
     meter: Option<WaitMeter>,
     arms: Vec<String>,
-    /// Whether clients are on this host.
+    /// True if clients are on this host.
     has_clients: bool,
-    /// What was told of each arm; nothing before the first time.
+    /// Last reading of each arm; `None` before the first.
     told: Vec<Option<Waits>>,
 }
 
-/// Where an arm listens.
+/// Returns the listeners of an arm.
 pub(super) fn listens(
     arm: &Arm,
     addresses: Vec<SocketAddr>,
     is_alone: bool,
 ) -> Result<Listens, Failure> {
-    let inode = || std::fs::metadata("/proc/thread-self/ns/net").map(|found| found.ino());
-    let namespace = arm.keeper().run(inode)?.map_err(Failure::other)?;
-    Ok(Listens {
-        namespace,
-        addresses,
-        is_alone,
-    })
+    let namespace = arm
+        .keeper()
+        .run(|| std::fs::metadata("/proc/thread-self/ns/net").map(|found| found.ino()))?
+        .map_err(Failure::other)?;
+    Ok(Listens { namespace, addresses, is_alone })
 }
 
 impl WaitRows {
-    /// Begins, or says why not.
+    /// Starts a meter. If that fails, returns the tables as missing.
     pub(super) fn begin(
         arms: Vec<(String, Listens)>,
         has_clients: bool,
@@ -77,7 +75,8 @@ impl WaitRows {
         }
     }
 
-    /// Everything the first time, so that a reader sees where counters begin anew, and then what has changed.
+    /// Returns all counters at the first call, so that readers see where counters start anew, and later only those that
+    /// have changed.
     pub(super) fn read(&mut self, at_ns: u64) -> Vec<SampleRow> {
         let Some(meter) = &self.meter else {
             return Vec::new();

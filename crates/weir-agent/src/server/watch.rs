@@ -1,8 +1,7 @@
-//! Counters at the begin of every slice, read by the clock.
+//! Counters at the start of every slice, read by the clock.
 //!
-//! An arm rests before its slices begin, so the scheduler's figures of its processes are exact then.
-//! The reader keeps to the times of the timeline by itself: whoever switches the load may be another
-//! host.
+//! An arm rests before its slices begin, so the scheduler's figures of its processes are exact then. The reader follows
+//! the timeline by itself, since the load may be switched on another host.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,34 +24,33 @@ use super::settings::HostSettings;
 use super::taken::Taker;
 use crate::message::{Failure, Reading, WatchEnd, WatchJob};
 
-/// Nice value of the thread that reads: late is wrong, and it takes some microseconds.
+/// Nice value of the reading thread. Late readings are wrong readings, and a reading takes only some microseconds.
 const PUNCTUAL: i32 = -20;
 
-/// How long it sleeps at most before it looks whether it is to stop.
+/// Longest sleep before the thread checks if it should stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Readers of all counters of one host.
 pub(super) struct Watcher {
     proxies: Vec<Vec<ProcessCpu>>,
-    /// Of each arm that rests: since when, and the CPU time of its proxy then.
+    /// Start of the rest, and the proxy's CPU time then, of each arm that rests; both in nanoseconds.
     resting: Vec<Option<(u64, u64)>>,
-    /// Of each arm's namespace; empty where all share the host's.
+    /// Readers of each arm's namespace; empty if all arms share the host's.
     netstats: Vec<NetstatReader>,
     shared: Option<NetstatReader>,
     origin: Option<Arc<Origin>>,
     origin_threads: Vec<ThreadCpu>,
-    /// Readers of the CPUs that proxies have, each set once.
+    /// Readers of the CPUs that proxies have; each distinct set has one.
     proxy_cpus: Vec<CpuTimesReader>,
-    /// For each arm the place of its CPUs among those.
+    /// Index into `proxy_cpus` of each arm.
     cpus_of: Vec<usize>,
     generator_cpus: Option<CpuTimesReader>,
-    /// Of weir's own control groups.
+    /// Throttling of weir's own control groups.
     throttled: ThrottleReader,
-    /// Of those of each arm's proxy that weir is not in.
+    /// Throttling of those control groups of each arm's proxy that weir is not in.
     proxies_throttled: Vec<ThrottleReader>,
     held_up: Meters,
     settings: Option<Arc<HostSettings>>,
-    /// The slot of each arm.
     slots: Vec<usize>,
 }
 
@@ -65,33 +63,32 @@ impl Watcher {
         meter: SharedMeter,
     ) -> Result<Watcher, ProbeError> {
         let open_all = |pids: &Vec<u32>| pids.iter().copied().map(ProcessCpu::open).collect();
-        let threads = origin
-            .as_ref()
-            .map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
+        let threads = origin.as_ref().map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
         let cpus = |set: &Option<_>| set.as_ref().map(CpuTimesReader::open).transpose();
         let mut sets: Vec<&CpuSet> = Vec::new();
-        let place_of = |set| {
-            sets.iter()
-                .position(|known| *known == set)
-                .unwrap_or_else(|| {
+        let cpus_of = job
+            .proxies
+            .iter()
+            .flatten()
+            .map(|set| {
+                sets.iter().position(|known| *known == set).unwrap_or_else(|| {
                     sets.push(set);
                     sets.len() - 1
                 })
-        };
-        let cpus_of = job.proxies.iter().flatten().map(place_of).collect();
+            })
+            .collect();
         // A proxy that weir has not started may be any process.
         let are_known = !proxies.iter().any(Vec::is_empty);
-        let own = [std::process::id()]
-            .into_iter()
-            .chain(proxies.iter().flatten().copied());
+        let own = [std::process::id()].into_iter().chain(proxies.iter().flatten().copied());
         let held_up = Meters::start(job, &threads, are_known.then(|| own.collect()), meter);
         let own_groups = bounded_groups(std::process::id());
         Ok(Watcher {
             proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
             resting: vec![None; proxies.len()],
-            shared: match netstats.is_empty() && job.proxies.is_some() {
-                true => Some(NetstatReader::open()?),
-                false => None,
+            shared: if netstats.is_empty() && job.proxies.is_some() {
+                Some(NetstatReader::open()?)
+            } else {
+                None
             },
             netstats,
             origin,
@@ -99,16 +96,10 @@ impl Watcher {
                 .into_iter()
                 .map(ThreadCpu::of_own_thread)
                 .collect::<Result<_, _>>()?,
-            proxy_cpus: sets
-                .into_iter()
-                .map(CpuTimesReader::open)
-                .collect::<Result<_, _>>()?,
+            proxy_cpus: sets.into_iter().map(CpuTimesReader::open).collect::<Result<_, _>>()?,
             cpus_of,
             throttled: ThrottleReader::open(&own_groups),
-            proxies_throttled: proxies
-                .iter()
-                .map(|pids| beside(&own_groups, pids))
-                .collect(),
+            proxies_throttled: proxies.iter().map(|pids| beside(&own_groups, pids)).collect(),
             held_up,
             generator_cpus: cpus(&job.generator)?,
             settings: None,
@@ -116,20 +107,21 @@ impl Watcher {
         })
     }
 
-    /// Turns settings of the host to each arm's when its slice begins.
+    /// Sets the host settings to switch to each arm's values when its slice begins.
     pub(super) fn with_settings(self, settings: Option<Arc<HostSettings>>) -> Watcher {
         Watcher { settings, ..self }
     }
 
-    /// A counter that cannot be read any more stands still; that its process has ended is found
-    /// out elsewhere, and ends the run.
+    /// Reads all counters. A counter that can no longer be read stands still; the end of its process is detected
+    /// elsewhere, and ends the run.
     fn read(&mut self, slice: usize, arm: usize, before: usize, late_ns: u64) -> Reading {
         let slot = self.slots.get(arm).copied().unwrap_or(arm);
         let origin = self.origin.as_ref().map(|origin| origin.counters(slot));
         let proxy = self.times_of(arm);
-        let left = match self.cpus_of.get(arm) == self.cpus_of.get(before) {
-            true => proxy,
-            false => self.times_of(before),
+        let left = if self.cpus_of.get(arm) == self.cpus_of.get(before) {
+            proxy
+        } else {
+            self.times_of(before)
         };
         let proxy_cpu_ns = self.proxy_cpu_ns(arm);
         let (rest_ns, rest_cpu_ns) = self.rested(arm, proxy_cpu_ns);
@@ -151,10 +143,7 @@ impl Watcher {
             proxy_irq_ns: proxy.irq_ns,
             left_irq_ns: left.irq_ns,
             throttled_ns: self.throttled.read_ns(),
-            proxy_throttled_ns: self
-                .proxies_throttled
-                .get(arm)
-                .map_or(0, ThrottleReader::read_ns),
+            proxy_throttled_ns: self.proxies_throttled.get(arm).map_or(0, ThrottleReader::read_ns),
             left_steal_ns: left.steal_ns,
             left_idle_ns: left.idle_ns,
             generator_steal_ns: times(&mut self.generator_cpus).steal_ns,
@@ -165,13 +154,13 @@ impl Watcher {
         }
     }
 
-    /// Of all processes of an arm's proxy.
+    /// Returns the CPU time of all processes of an arm's proxy.
     fn proxy_cpu_ns(&mut self, arm: usize) -> u64 {
         let proxies = self.proxies.get_mut(arm).map_or(&mut [][..], |all| all);
         proxies.iter_mut().map(ProcessCpu::read_ns).sum()
     }
 
-    /// An arm rests from now on: its last answers have been given.
+    /// Marks the start of an arm's rest, after its last answers.
     fn rest(&mut self, arm: usize) {
         let cpu_ns = self.proxy_cpu_ns(arm);
         if let Some(resting) = self.resting.get_mut(arm) {
@@ -179,7 +168,8 @@ impl Watcher {
         }
     }
 
-    /// How long an arm has rested up to now, and the CPU time that its proxy used meanwhile.
+    /// Returns how long an arm has rested, and the CPU time that its proxy used in that time, both in nanoseconds;
+    /// zeros if the arm has not rested.
     fn rested(&mut self, arm: usize, cpu_ns: u64) -> (u64, u64) {
         let since = self.resting.get_mut(arm).and_then(Option::take);
         since.map_or((0, 0), |(at_ns, before_ns)| {
@@ -188,13 +178,13 @@ impl Watcher {
         })
     }
 
-    /// Of an arm's namespace, or of the host that all share.
+    /// Counts the sockets of an arm's namespace, or of the host if all arms share it.
     fn sockets_of(&mut self, arm: usize) -> Option<SocketCounts> {
         let own = self.netstats.get_mut(arm);
         own.or(self.shared.as_mut())?.sockets()
     }
 
-    /// Those of an arm's CPUs.
+    /// Reads the times of an arm's CPUs.
     fn times_of(&mut self, arm: usize) -> CpuTimes {
         let place = self.cpus_of.get(arm).copied();
         let reader = place.and_then(|place| self.proxy_cpus.get_mut(place));
@@ -202,39 +192,39 @@ impl Watcher {
         read.unwrap_or_default()
     }
 
-    /// How often listen queues have overflowed: in this thread's namespace, and in each arm's.
+    /// Returns the number of overflows of listen queues: in all namespaces together, and in each arm's.
     fn overflows(&mut self) -> (u64, Vec<u64>) {
-        let arms: Vec<u64> = self
-            .netstats
-            .iter_mut()
-            .map(NetstatReader::listen_overflows)
-            .collect();
+        let arms: Vec<u64> =
+            self.netstats.iter_mut().map(NetstatReader::listen_overflows).collect();
         let all = weir_probe::listen_overflows() + arms.iter().sum::<u64>();
         (all, arms)
     }
 
     fn memory(&self) -> Vec<u64> {
-        let of_arm = |processes: &Vec<ProcessCpu>| {
-            let each = processes
-                .iter()
-                .map(|process| weir_probe::memory_bytes(process.pid()));
-            each.sum::<Result<u64, _>>().unwrap_or(0)
-        };
-        self.proxies.iter().map(of_arm).collect()
+        self.proxies
+            .iter()
+            .map(|processes| {
+                processes
+                    .iter()
+                    .map(|process| weir_probe::memory_bytes(process.pid()))
+                    .sum::<Result<u64, _>>()
+                    .unwrap_or(0)
+            })
+            .collect()
     }
 }
 
-/// The quotas that some processes have beside weir's.
+/// Opens a reader of the CPU quotas that apply to some processes but not to weir.
 fn beside(own: &[PathBuf], pids: &[u32]) -> ThrottleReader {
     let groups = pids.iter().flat_map(|&pid| bounded_groups(pid));
     let groups: BTreeSet<PathBuf> = groups.filter(|group| !own.contains(group)).collect();
     ThrottleReader::open(&groups)
 }
 
-/// Meters of hold-ups, which outlast a watch because to start them takes a while.
+/// Meter of hold-ups. It is kept after a watch, because it takes a while to start.
 pub(super) type SharedMeter = Arc<Mutex<HoldUpMeter>>;
 
-/// Meters of hold-ups, and whose CPUs they are on.
+/// The meter of hold-ups, and the CPUs of each role.
 struct Meters {
     meter: SharedMeter,
     proxies: Vec<CpuSet>,
@@ -243,7 +233,7 @@ struct Meters {
 }
 
 impl Meters {
-    /// Where meters are not allowed nothing is known of hold-ups, and the records say so.
+    /// Starts the meter. If that is not permitted, hold-ups stay unknown, and the records say so.
     fn start(
         job: &WatchJob,
         origin_threads: &[u32],
@@ -253,22 +243,20 @@ impl Meters {
         let threads = origin_threads.iter().filter_map(|&id| cpus_of_thread(id));
         let origin = CpuSet::new(threads.flatten().collect());
         let proxies = job.proxies.clone().unwrap_or_default();
-        let all = proxies.iter().chain(&job.generator).chain(&origin);
-        let all = all.flat_map(|set| set.cpus().iter().copied());
+        let all = proxies
+            .iter()
+            .chain(&job.generator)
+            .chain(&origin)
+            .flat_map(|set| set.cpus().iter().copied());
         {
             let mut meter = lock(&meter);
             let _ = meter.watch(all);
             let _ = meter.belong(own);
         }
-        Meters {
-            meter,
-            generator: job.generator.clone(),
-            origin,
-            proxies,
-        }
+        Meters { meter, generator: job.generator.clone(), origin, proxies }
     }
 
-    /// Of the time between the last two turns, in which this arm had the load.
+    /// Returns the hold-ups between the last two turns; this arm had the load then.
     fn since_last(&self, arm: usize) -> HoldUps {
         let meter = lock(&self.meter);
         let of = |set: Option<&CpuSet>| set.and_then(|set| meter.held_up(set));
@@ -280,12 +268,12 @@ impl Meters {
     }
 }
 
-/// A thread that has panicked leaves counters as they were.
+/// Locks the meter, even after a panic of another thread, which leaves the counters intact.
 pub(super) fn lock(meter: &SharedMeter) -> MutexGuard<'_, HoldUpMeter> {
     meter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// CPUs that a thread of this process may run on.
+/// Returns the CPUs that a thread of this process may run on.
 fn cpus_of_thread(id: u32) -> Option<Vec<u32>> {
     let set = sched_getaffinity(Pid::from_raw(id as i32)).ok()?;
     let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu));
@@ -297,7 +285,7 @@ fn times(reader: &mut Option<CpuTimesReader>) -> CpuTimes {
     read.unwrap_or_default()
 }
 
-/// Reads at all times of the job and tells every reading.
+/// Takes a reading at each time of the job and passes it to `tell`.
 pub(super) fn run(
     job: &WatchJob,
     mut watcher: Watcher,
@@ -354,20 +342,19 @@ pub(super) fn run(
     let (after, arms_after) = watcher.overflows();
     end.listen_overflows = after.saturating_sub(before);
     let pairs = arms_after.into_iter().zip(arms_before);
-    end.arm_overflows = pairs
-        .map(|(after, before)| after.saturating_sub(before))
-        .collect();
+    end.arm_overflows = pairs.map(|(after, before)| after.saturating_sub(before)).collect();
     Ok(end)
 }
 
-/// The arm that rests while this slice lasts, for the first time since its own, and from when on.
+/// Returns the arm that has the load before this slice and rests during it, and the start of its rest; `None` if no arm
+/// starts to rest.
 fn rests(job: &WatchJob, slice: usize) -> Option<(usize, u64)> {
     let (arm, before) = (job.arms.get(slice)?, job.arms.get(slice.checked_sub(1)?)?);
     let (begin, settled) = (job.times.get(slice)?, job.settled.get(slice)?);
     (arm != before && settled > begin).then_some((*before, *settled))
 }
 
-/// Whether the time has come; else it was stopped.
+/// Sleeps until a time. Returns false if stopped before.
 pub(super) fn sleep_until(at_ns: u64, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {
@@ -398,7 +385,6 @@ mod tests {
         }
     }
 
-    /// Waits far longer than anything takes.
     fn wait_until(mut happened: impl FnMut() -> bool) {
         let begun = std::time::Instant::now();
         while !happened() {
@@ -411,7 +397,7 @@ mod tests {
         Ends(Command::new("sh").args(["-c", script]).spawn().unwrap())
     }
 
-    /// Readings of two arms that have the load in turns; rests begin so many ms after a slice does.
+    /// Takes readings of two arms that have the load in turns. Rests begin `settle_ms` after a slice starts.
     fn readings(arms: [&Ends; 2], settle_ms: u64) -> Vec<Reading> {
         let cpus = weir_probe::allowed_cpus().unwrap();
         let times: Vec<u64> = (0..=6).map(|slice| slice * 100 * MS).collect();
@@ -459,21 +445,13 @@ mod tests {
             let least = at(slice) - at(slice - 1);
             let most = at(slice + 1) - (slice as u64 - 2) * 100 * MS - 20 * MS;
             let rest_ns = of(&all, arm, slice).rest_ns;
-            assert!(
-                (least..=most).contains(&rest_ns),
-                "{least} {rest_ns} {most}"
-            );
+            assert!((least..=most).contains(&rest_ns), "{least} {rest_ns} {most}");
         }
         // Nothing between two slices of its own.
         let worked = of(&all, 0, 3).proxy_cpu_ns - of(&all, 0, 0).proxy_cpu_ns;
         assert!(of(&all, 0, 3).rest_cpu_ns <= worked);
         let none = (0, 0);
-        let rest = |arm, slice| {
-            (
-                of(&all, arm, slice).rest_ns,
-                of(&all, arm, slice).rest_cpu_ns,
-            )
-        };
+        let rest = |arm, slice| (of(&all, arm, slice).rest_ns, of(&all, arm, slice).rest_cpu_ns);
         assert_eq!(rest(0, 4), none);
         assert!(rest(1, 5).1 < 2 * MS, "{:?}", rest(1, 5));
         // The first slice of an arm has no rest before it.

@@ -1,4 +1,4 @@
-//! Where ssh would connect to.
+//! Address to which ssh connects.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::process::Stdio;
@@ -9,18 +9,18 @@ use std::time::Duration;
 use super::SshError;
 use super::process::Ssh;
 
-/// A name that is being looked up beside the connection.
+/// A name lookup that runs while the connection is made.
 ///
-/// The name service has time limits of its own, and no call of it can be given one; so a thread
-/// asks, and may be left behind with its question.
+/// The name service has time limits of its own, and no time limit can be passed to it. The lookup therefore has a
+/// thread of its own, which may be abandoned.
 pub(super) struct Lookup(Receiver<Option<IpAddr>>);
 
 impl Lookup {
-    /// Asks ssh what it makes of the host (`ssh -G`, which connects to nothing), and looks the
-    /// name up.
+    /// Runs `ssh -G`, which connects to nothing, to learn how ssh resolves the host, and starts the lookup of the
+    /// resulting name.
     ///
     /// # Errors
-    /// ssh is not there, or refuses its configuration or options: said before any host is asked.
+    /// ssh is not installed, or refuses its configuration or options. This is reported before any host is contacted.
     pub(super) fn begin(ssh: &Ssh<'_>) -> Result<Lookup, SshError> {
         let ran = ssh.run(ssh.configuration(), Stdio::null())?;
         if !ran.status.success() {
@@ -28,11 +28,7 @@ impl Lookup {
             return Err(match ran.status.code() {
                 Some(_) => SshError::Configuration { host, words },
                 // A signal says nothing about what ssh was given.
-                None => SshError::Ended {
-                    host,
-                    how: ran.status.to_string(),
-                    words,
-                },
+                None => SshError::Ended { host, how: ran.status.to_string(), words },
             });
         }
         let told = String::from_utf8_lossy(&ran.stdout).into_owned();
@@ -42,19 +38,17 @@ impl Lookup {
             let _ = sender.send(resolve(&told));
         };
         // Without a thread there is no address, which is no reason to have no agent.
-        let _ = thread::Builder::new()
-            .name("ssh-name".to_owned())
-            .spawn(asks);
+        let _ = thread::Builder::new().name("ssh-name".to_owned()).spawn(asks);
         Ok(Lookup(receiver))
     }
 
-    /// The address, if it is known by then.
+    /// Waits for the address, at most this long; `None` if it is not known by then.
     pub(super) fn wait(self, at_most: Duration) -> Option<IpAddr> {
         self.0.recv_timeout(at_most).ok().flatten()
     }
 }
 
-/// The first address of the host that is of the family ssh was told to use.
+/// Returns the first address of the host that belongs to the address family that ssh is configured to use.
 fn resolve(configuration: &str) -> Option<IpAddr> {
     let name = value(configuration, "hostname")?;
     let usable: fn(&SocketAddr) -> bool = match value(configuration, "addressfamily") {
@@ -66,7 +60,8 @@ fn resolve(configuration: &str) -> Option<IpAddr> {
     Some(addresses.find(usable)?.ip())
 }
 
-/// The value of one keyword in what `ssh -G` prints: a keyword in small letters, a space, a value.
+/// Returns the value of a keyword in the output of `ssh -G`: each line is a keyword in small letters, a space, and a
+/// value.
 fn value<'a>(configuration: &'a str, keyword: &str) -> Option<&'a str> {
     configuration.lines().find_map(|line| {
         let (name, value) = line.split_once(' ')?;

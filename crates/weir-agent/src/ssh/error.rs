@@ -1,4 +1,4 @@
-//! Why there is no agent on a host, and what to do about it.
+//! Errors of reaching an agent over ssh, with advice.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,77 +8,74 @@ use std::time::Duration;
 use super::problem::{CopyProblem, Problem};
 use crate::hello::HelloError;
 
-/// Exit code of ssh when the failure is its own and not the command's (ssh(1), EXIT STATUS).
+/// Exit code of ssh if ssh itself fails, not the remote command (ssh(1), EXIT STATUS).
 pub(super) const OWN_FAILURE: i32 = 255;
 
-/// Why there is no agent on a host, or no longer.
+/// Reason why there is no agent on a host, or no longer one.
 #[derive(Debug, thiserror::Error)]
 pub enum SshError {
-    /// ssh would take it for something else.
+    /// The host name would mean something else to ssh.
     #[error("`{0}` is not a host as ssh takes it: a name, an alias, or user@host")]
     Host(String),
-    /// The host's shell would take it for something else.
+    /// The path would mean something else to the host's shell.
     #[error(
         "`{}` cannot be named to the host's shell: it begins with `-`, or has a quote, a backslash, \
          or one of $ ! in it",
         .0.display()
     )]
     RemotePath(PathBuf),
-    /// weir's own executable cannot be read, so it cannot be copied.
+    /// weir's own executable cannot be read, and therefore not be copied.
     #[error("cannot read weir's own executable {}: {source}", path.display())]
     Executable {
-        /// The executable.
+        /// Path of the executable.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// ssh cannot be started or talked to.
+    /// ssh cannot be started, or its pipes cannot be used.
     #[error("cannot start {}: {source}", program.display())]
     Program {
-        /// What was to be ssh.
+        /// Program that was to be started as ssh.
         program: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// ssh does not understand its configuration or the options it was given.
-    #[error(
-        "ssh refuses its options or its configuration for {host}: {}",
-        last_line(words)
-    )]
+    /// ssh refuses its configuration or its options.
+    #[error("ssh refuses its options or its configuration for {host}: {}", last_line(words))]
     Configuration {
         /// The host.
         host: String,
-        /// What ssh says.
+        /// Output of ssh on standard error.
         words: String,
     },
-    /// ssh did not get there, or the line was cut.
+    /// ssh could not connect, or the connection was lost.
     #[error("{host}: {problem}{}", in_brackets(problem.line(words)))]
     Connection {
         /// The host.
         host: String,
-        /// What one would type to reach it.
+        /// Command that a user would type to reach the host.
         typed: String,
-        /// Of which kind.
+        /// Kind of problem.
         problem: Problem,
-        /// What ssh says.
+        /// Output of ssh on standard error.
         words: String,
     },
     /// Somebody asked for an end.
     #[error("interrupted before there was an agent on {0}")]
     Interrupted(String),
-    /// It took too long.
+    /// The connection took too long.
     #[error("{host}: no agent within {} s{}", at_most.as_secs(), in_brackets(last_line(words)))]
     Overdue {
         /// The host.
         host: String,
-        /// What one would type to reach it.
+        /// Command that a user would type to reach the host.
         typed: String,
-        /// How long was waited.
+        /// Time limit that was exceeded.
         at_most: Duration,
-        /// What ssh says.
+        /// Output of ssh on standard error.
         words: String,
     },
-    /// This executable cannot run there.
+    /// The host is another kind of machine, so this executable cannot run there.
     #[error(
         "{host} is another kind of machine ({theirs}) than this one ({ours}), so this weir cannot be \
          copied there"
@@ -86,47 +83,47 @@ pub enum SshError {
     Machine {
         /// The host.
         host: String,
-        /// Its kind, as uname(1) has it.
+        /// Kind of the host, as uname(1) prints it.
         theirs: String,
-        /// The kind of this machine.
+        /// Kind of this machine.
         ours: String,
     },
-    /// weir could not be copied there.
+    /// weir could not be copied to the host.
     #[error("{host}: {problem}{}", in_brackets(last_line(words)))]
     Copy {
         /// The host.
         host: String,
-        /// Why.
+        /// Reason of the failure.
         problem: CopyProblem,
-        /// What the host says.
+        /// Output of the host on standard error.
         words: String,
     },
-    /// What was to be the agent cannot be run.
+    /// The agent's program cannot be run on the host.
     #[error("{host}: {what} cannot be run there{}", in_brackets(last_line(words)))]
     CannotRun {
         /// The host.
         host: String,
-        /// What was to be run.
+        /// Program that was to be run.
         what: String,
-        /// What the host says.
+        /// Output of the host on standard error.
         words: String,
     },
-    /// Something else has spoken before the agent, or instead of it.
+    /// Something else was received before the agent's greeting, or instead of it.
     #[error("{host} sent `{}` where an agent says hello", first_line(first))]
     Noise {
         /// The host.
         host: String,
-        /// The beginning of what came.
+        /// Beginning of what was received.
         first: String,
-        /// What was wrong with it.
+        /// Reason why it is not a greeting.
         source: HelloError,
     },
-    /// It is an agent, and not ours.
+    /// The agent has another version of the protocol.
     #[error("{host}: {source}")]
     Greeting {
         /// The host.
         host: String,
-        /// Why the two do not talk.
+        /// Mismatch between the two.
         source: HelloError,
     },
     /// The agent, or ssh, has ended.
@@ -134,16 +131,16 @@ pub enum SshError {
     Ended {
         /// The host.
         host: String,
-        /// With which exit code, or by which signal.
+        /// Exit code or signal of the end.
         how: String,
-        /// What it said.
+        /// Last output on standard error.
         words: String,
     },
 }
 
 impl SshError {
-    /// Whether what the user gave is wrong, the host, the way to it or what is installed there, as
-    /// opposed to a host or a line that fails.
+    /// Returns true if the user's input must change (the host, the way to it, or what is installed there), as opposed
+    /// to a host or a connection that fails.
     pub fn is_input(&self) -> bool {
         match self {
             SshError::Host(_)
@@ -161,7 +158,7 @@ impl SshError {
         }
     }
 
-    /// What to do about it, where that is known.
+    /// Returns advice on what to do about the error; `None` if there is none.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             SshError::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -202,7 +199,7 @@ impl SshError {
     }
 }
 
-/// Why ssh has ended although it was not told to.
+/// Converts the unexpected end of an ssh process to an error.
 pub(super) fn ended(
     host: &str,
     typed: &str,
@@ -227,11 +224,7 @@ fn first_line(words: &str) -> &str {
 }
 
 pub(super) fn last_line(words: &str) -> &str {
-    words
-        .lines()
-        .map(str::trim)
-        .rfind(|line| !line.is_empty())
-        .unwrap_or_default()
+    words.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
 }
 
 fn in_brackets(words: &str) -> String {
@@ -249,15 +242,10 @@ mod tests {
 
     fn failed(words: &str) -> SshError {
         let status = ExitStatus::from_raw(OWN_FAILURE << 8);
-        ended(
-            "root@web",
-            "ssh -p 2222 root@web",
-            Some(status),
-            words.to_owned(),
-        )
+        ended("root@web", "ssh -p 2222 root@web", Some(status), words.to_owned())
     }
 
-    /// As OpenSSH 9.2 writes them.
+    /// Messages as OpenSSH 9.2 writes them.
     #[test]
     fn the_words_of_ssh_are_understood() {
         let known = [
@@ -272,32 +260,14 @@ mod tests {
                  Host key verification failed.",
                 Problem::ChangedKey,
             ),
-            (
-                "ssh: Could not resolve hostname web: Name or service not known",
-                Problem::Unresolved,
-            ),
-            (
-                "ssh: connect to host web port 22: Connection refused",
-                Problem::Refused,
-            ),
-            (
-                "ssh: connect to host web port 22: No route to host",
-                Problem::Unreachable,
-            ),
-            (
-                "ssh: connect to host web port 22: Connection timed out",
-                Problem::TimedOut,
-            ),
-            (
-                "Connection timed out during banner exchange",
-                Problem::TimedOut,
-            ),
+            ("ssh: Could not resolve hostname web: Name or service not known", Problem::Unresolved),
+            ("ssh: connect to host web port 22: Connection refused", Problem::Refused),
+            ("ssh: connect to host web port 22: No route to host", Problem::Unreachable),
+            ("ssh: connect to host web port 22: Connection timed out", Problem::TimedOut),
+            ("Connection timed out during banner exchange", Problem::TimedOut),
             ("Timeout, server web not responding.", Problem::Lost),
             ("Connection to web closed by remote host.", Problem::Lost),
-            (
-                "kex_exchange_identification: read: Connection reset by peer",
-                Problem::Lost,
-            ),
+            ("kex_exchange_identification: read: Connection reset by peer", Problem::Lost),
             ("something new", Problem::Other),
             ("", Problem::Other),
         ];
@@ -309,19 +279,14 @@ mod tests {
             );
             let last = words.lines().next_back().unwrap_or("a banner");
             let text = error.to_string();
-            assert!(
-                text.contains(last) || expected == Problem::ChangedKey,
-                "{text}"
-            );
+            assert!(text.contains(last) || expected == Problem::ChangedKey, "{text}");
             assert!(error.hint().is_some_and(|hint| !hint.is_empty()));
         }
     }
 
     #[test]
     fn a_hint_can_be_typed() {
-        let hint = failed("root@web: Permission denied (publickey).")
-            .hint()
-            .unwrap();
+        let hint = failed("root@web: Permission denied (publickey).").hint().unwrap();
         assert!(hint.ends_with("ssh -p 2222 root@web true"), "{hint}");
         let changed = "REMOTE HOST IDENTIFICATION HAS CHANGED";
         let hint = failed(changed).hint().unwrap();
@@ -334,12 +299,7 @@ mod tests {
     #[test]
     fn what_the_agent_exits_with_is_not_ssh_failing() {
         let status = ExitStatus::from_raw(1 << 8);
-        let error = ended(
-            "web",
-            "ssh web",
-            Some(status),
-            "weir: out of memory".to_owned(),
-        );
+        let error = ended("web", "ssh web", Some(status), "weir: out of memory".to_owned());
         assert_eq!(
             error.to_string(),
             "web: the agent ended (exit status: 1) (weir: out of memory)"

@@ -1,13 +1,13 @@
 //! Agents on hosts that ssh reaches.
 //!
-//! The system's own ssh is started, with the user's configuration, keys and agent, so whoever can
-//! type `ssh HOST` can have an agent there and nobody else. ssh asks nothing (`BatchMode`), notices
-//! a dead host by itself (`ServerAliveInterval`), forwards nothing, and has a session of its own, so
-//! that a Ctrl-C on the terminal does not cut the line before weir has put things back.
+//! weir starts the system's own ssh, with the user's configuration, keys and ssh-agent. Whoever can type `ssh HOST` can
+//! therefore have an agent there, and nobody else. ssh never prompts (`BatchMode`), detects a dead host by itself
+//! (`ServerAliveInterval`), forwards nothing, and runs in a session of its own, so that Ctrl-C on the terminal does not
+//! cut the connection before weir has put things back.
 //!
-//! weir on the host is a copy of this very executable. It is kept under the hash of its bytes
-//! (`script`), so a first connection copies it, every later one finds it, and another weir never
-//! meets it. `docs/places.md` says it to users.
+//! The weir on the host is a copy of this executable, stored under the hash of its bytes (`script`). The first
+//! connection copies it, later ones find it, and it is never confused with another version. The users' documentation is
+//! `docs/places.md`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -38,27 +38,27 @@ pub use process::{Limit, Session};
 use address::Lookup;
 use process::{Patient as PatientReader, Ran, Ssh};
 
-/// How long ssh may take to end by itself once its input has ended or its output made no sense.
+/// Time limit for ssh to end by itself once its input has ended or its output made no sense.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a slow name server may keep an agent waiting that is there already.
+/// Longest time that a slow name server may delay an agent that has already answered.
 const LOOKUP: Duration = Duration::from_secs(2);
 
 /// A host, as ssh knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshPlace {
-    /// What is typed after `ssh`: a name, an alias of the user's configuration, `user@host`.
+    /// Host as typed after `ssh`: a name, an alias of the user's configuration, or `user@host`.
     pub host: String,
-    /// More words for ssh, such as `-p` and `2222`. They come behind weir's own `-o`, of which ssh
-    /// takes the first.
+    /// Further arguments of ssh, such as `-p` and `2222`. They follow weir's own `-o` options, of which ssh takes the
+    /// first.
     pub options: Vec<String>,
-    /// ssh itself; looked for in PATH when it has no slash.
+    /// Program of ssh; searched for in PATH if it has no slash.
     pub program: PathBuf,
-    /// A weir that is installed on the host, to be run instead of a copy.
+    /// Path of a weir that is installed on the host and is run instead of a copy.
     pub remote: Option<PathBuf>,
 }
 
 impl SshPlace {
-    /// A host that the user's configuration says everything about.
+    /// Creates a place from a host alone; everything else comes from the user's configuration.
     pub fn new(host: impl Into<String>) -> SshPlace {
         SshPlace {
             host: host.into(),
@@ -68,7 +68,7 @@ impl SshPlace {
         }
     }
 
-    /// Looks at what can be judged without a connection.
+    /// Checks what can be checked without a connection.
     fn check(&self) -> Result<(), SshError> {
         // ssh hands the host on to commands of the user's configuration (`%h` in ssh_config(5)), where
         // such a word would be an option.
@@ -82,33 +82,27 @@ impl SshPlace {
     }
 }
 
-/// An agent that has said hello.
+/// An agent that has sent its greeting.
 ///
-/// Ends when it is dropped: the agent's input first, by which it knows, then ssh.
+/// Dropping it ends the agent: first the agent's input is closed, which the agent notices, then ssh ends.
 #[derive(Debug)]
 pub struct Connected {
-    /// What the agent says.
+    /// Output of the agent.
     pub reader: ChildStdout,
-    /// What the agent hears. When it is closed, the agent puts everything back and ends.
+    /// Input of the agent. When it is closed, the agent puts everything back and ends.
     pub writer: ChildStdin,
-    /// The ssh process. Behind the other two, so that it is dropped after them.
+    /// The ssh process. Declared after the other two, so that it is dropped after them.
     pub session: Session,
     /// The agent's greeting.
     pub hello: Hello,
-    /// Where ssh finds the host, by its `HostName` and this machine's name service. Load can be sent
-    /// there unless the way leads over a `ProxyJump`. `None`: no name that this machine can resolve.
+    /// Address of the host, by ssh's `HostName` and this machine's name service. Load can be sent to it unless ssh uses
+    /// a `ProxyJump`. `None`: this machine cannot resolve the name.
     pub address: Option<IpAddr>,
 }
 
-/// Takes charge of an agent on another host. `place` is what errors call it.
+/// Returns a client for an agent on another host. `place` is the agent's name in errors.
 pub fn client(place: &str, connected: Connected) -> Client {
-    let Connected {
-        reader,
-        writer,
-        session,
-        hello,
-        ..
-    } = connected;
+    let Connected { reader, writer, session, hello, .. } = connected;
     let server = Box::new(Far(session));
     // A line that takes nothing for as long as an agent may be silent is cut.
     let writer = Patient::new(writer, |waited| waited < SILENCE);
@@ -150,10 +144,7 @@ pub fn connect<'a>(
         None => copied(&ssh, weir, version)?,
     };
     let patience = LOOKUP.min(ssh.left());
-    Ok(Connected {
-        address: address.wait(patience),
-        ..connected
-    })
+    Ok(Connected { address: address.wait(patience), ..connected })
 }
 
 fn installed(ssh: &Ssh<'_>, path: &Path, version: &str) -> Result<Connected, SshError> {
@@ -163,10 +154,7 @@ fn installed(ssh: &Ssh<'_>, path: &Path, version: &str) -> Result<Connected, Ssh
 }
 
 fn copied(ssh: &Ssh<'_>, weir: &Path, version: &str) -> Result<Connected, SshError> {
-    let unreadable = |source| SshError::Executable {
-        path: weir.to_owned(),
-        source,
-    };
+    let unreadable = |source| SshError::Executable { path: weir.to_owned(), source };
     let (hash, size) = hash(weir).map_err(unreadable)?;
     let start = script::start_copy(&hash);
     let unanswered = match attempt(ssh, &start, version)? {
@@ -190,7 +178,7 @@ fn copied(ssh: &Ssh<'_>, weir: &Path, version: &str) -> Result<Connected, SshErr
     })
 }
 
-/// The hash of a file in hexadecimal digits, and its length in bytes.
+/// Returns the SHA-256 of a file in hexadecimal digits, and its length in bytes.
 fn hash(path: &Path) -> io::Result<(String, u64)> {
     let mut file = File::open(path)?;
     let mut hasher = Sha256::new();
@@ -208,23 +196,18 @@ fn hash(path: &Path) -> io::Result<(String, u64)> {
     Ok((sha256::digits(hasher), size))
 }
 
-/// A copy of this executable runs on machines of this kind alone (uname(1), `-s` and `-m`).
+/// Checks that the host is the same kind of machine (uname(1), `-s` and `-m`), since a copy of this executable runs on
+/// no other.
 fn same_machine(ssh: &Ssh<'_>, theirs: &str) -> Result<(), SshError> {
     let name = rustix::system::uname();
-    let ours = [name.sysname(), name.machine()]
-        .map(std::ffi::CStr::to_string_lossy)
-        .join(" ");
+    let ours = [name.sysname(), name.machine()].map(std::ffi::CStr::to_string_lossy).join(" ");
     if theirs == ours {
         return Ok(());
     }
-    Err(SshError::Machine {
-        host: ssh.host().to_owned(),
-        theirs: theirs.to_owned(),
-        ours,
-    })
+    Err(SshError::Machine { host: ssh.host().to_owned(), theirs: theirs.to_owned(), ours })
 }
 
-/// Starts an agent and hears its greeting.
+/// Starts an agent and reads its greeting.
 fn attempt(
     ssh: &Ssh<'_>,
     command: &str,
@@ -234,13 +217,7 @@ fn attempt(
     let mut patient = PatientReader::new(&mut reader, ssh.until);
     let error = match hello::greet(&mut patient, &mut writer, version) {
         Ok(hello) => {
-            return Ok(Ok(Connected {
-                reader,
-                writer,
-                session,
-                hello,
-                address: None,
-            }));
+            return Ok(Ok(Connected { reader, writer, session, hello, address: None }));
         }
         Err(error) => error,
     };
@@ -248,30 +225,26 @@ fn attempt(
     // What it printed can only be understood whole, and what prints it must come to its end.
     let noise = patient.rest(GRACE.min(ssh.left()));
     session.end(GRACE.min(ssh.left()));
-    Ok(Err(Unanswered {
-        session,
-        error,
-        noise,
-    }))
+    Ok(Err(Unanswered { session, error, noise }))
 }
 
-/// An ssh that has ended, and no agent has said hello.
+/// An ssh process that has ended without a greeting from an agent.
 struct Unanswered {
     session: Session,
     error: HelloError,
-    /// The beginning of what came instead.
+    /// Beginning of the output that came instead.
     noise: Vec<u8>,
 }
 
 impl Unanswered {
-    /// The kind of a machine that has no copy of this weir; `None`: that is not why.
+    /// Returns the kind of the host's machine if the host has no copy of this weir; `None` if there was another reason.
     fn machine_without_copy(&self) -> Option<String> {
         (self.session.exit_code() == Some(script::ABSENT))
             .then(|| script::machine(&self.session.words()))
             .flatten()
     }
 
-    /// Why nobody, or somebody else, said hello; `what` was to be the agent.
+    /// Returns the reason why no valid greeting came. `what` names the program that was to be the agent.
     fn why(mut self, ssh: &Ssh<'_>, what: String) -> SshError {
         let host = ssh.host().to_owned();
         let words = self.session.words();
@@ -281,10 +254,7 @@ impl Unanswered {
             {
                 ssh.overdue(words)
             }
-            (HelloError::Version { .. }, _) => SshError::Greeting {
-                host,
-                source: self.error,
-            },
+            (HelloError::Version { .. }, _) => SshError::Greeting { host, source: self.error },
             (_, Some(126 | 127)) => SshError::CannotRun { host, what, words },
             (HelloError::Silent | HelloError::Frame(FrameError::Io(_)), code)
                 if self.noise.is_empty() || code == Some(error::OWN_FAILURE) =>
@@ -300,7 +270,7 @@ impl Unanswered {
     }
 }
 
-/// Copies the executable to the host. ssh reads the file by itself, and compresses it on its way.
+/// Copies the executable to the host. ssh reads the file itself, and compresses it on the way.
 fn copy(ssh: &Ssh<'_>, file: File, command: &str) -> Result<(), SshError> {
     let Ran { status, words, .. } = ssh.run(ssh.compressed(command), Stdio::from(file))?;
     let problem = match status.code() {
@@ -310,11 +280,7 @@ fn copy(ssh: &Ssh<'_>, file: File, command: &str) -> Result<(), SshError> {
         Some(script::UNUSABLE) => CopyProblem::Unusable,
         _ => return Err(error::ended(ssh.host(), ssh.typed(), Some(status), words)),
     };
-    Err(SshError::Copy {
-        host: ssh.host().to_owned(),
-        problem,
-        words,
-    })
+    Err(SshError::Copy { host: ssh.host().to_owned(), problem, words })
 }
 
 #[cfg(test)]
@@ -324,12 +290,8 @@ mod tests {
     #[test]
     fn what_ssh_would_take_for_an_option_is_no_host() {
         for host in ["", "-oProxyCommand=id", "a b", "a\nb"] {
-            let error = connect(
-                &SshPlace::new(host),
-                Path::new("/bin/true"),
-                "1",
-                Duration::from_secs(5),
-            );
+            let error =
+                connect(&SshPlace::new(host), Path::new("/bin/true"), "1", Duration::from_secs(5));
             assert!(matches!(error, Err(SshError::Host(_))), "{host}");
         }
     }

@@ -1,39 +1,36 @@
-//! What hinders ssh or a copy, read from what the programs say.
+//! Reasons why ssh or a copy failed, recognized from the programs' messages.
 
 use std::fmt;
 
 use super::error::last_line;
 
-/// What hindered ssh, as far as its words tell.
+/// Reason why ssh failed, as far as its messages tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// It would have had to ask for a password or a passphrase, or no key is good.
+    /// ssh would have had to prompt for a password or a passphrase, or no key is accepted.
     Denied,
     /// The host's key is not known yet.
     UnknownKey,
-    /// The host has another key than it had.
+    /// The host's key differs from the known one.
     ChangedKey,
-    /// There is no such name.
+    /// The host name cannot be resolved.
     Unresolved,
-    /// Nobody listens there.
+    /// The host refuses connections to this port.
     Refused,
-    /// There is no way there.
+    /// There is no route to the host.
     Unreachable,
-    /// It does not answer.
+    /// The host does not answer.
     TimedOut,
-    /// It was there and is gone.
+    /// The connection was lost.
     Lost,
-    /// Something else.
+    /// Any other reason.
     Other,
 }
 
-/// What ssh(1) writes, and what it means; the first that is found counts. ssh is not translated, and
-/// asks the system for its messages without a locale.
+/// Messages of ssh(1) and their meaning; the first match counts. ssh is not translated, and takes the system's messages
+/// without a locale.
 const SIGNS: [(&str, Problem); 17] = [
-    (
-        "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        Problem::ChangedKey,
-    ),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", Problem::ChangedKey),
     ("Host key verification failed", Problem::UnknownKey),
     ("Permission denied (", Problem::Denied),
     ("Too many authentication failures", Problem::Denied),
@@ -53,22 +50,19 @@ const SIGNS: [(&str, Problem); 17] = [
 ];
 
 impl Problem {
-    /// Reads it from what ssh wrote.
+    /// Recognizes the problem from ssh's messages.
     pub(super) fn of(words: &str) -> Problem {
         let sign = SIGNS.iter().find(|(sign, _)| words.contains(sign));
         sign.map_or(Problem::Other, |&(_, problem)| problem)
     }
 
-    /// The line that says so; the last one where none does.
+    /// Returns the line that shows the problem, or the last line if no line does.
     pub(super) fn line(self, words: &str) -> &str {
-        let says = |line: &&str| {
-            SIGNS
-                .iter()
-                .any(|&(sign, problem)| problem == self && line.contains(sign))
-        };
         words
             .lines()
-            .rfind(says)
+            .rfind(|line| {
+                SIGNS.iter().any(|&(sign, problem)| problem == self && line.contains(sign))
+            })
             .map_or_else(|| last_line(words), str::trim)
     }
 
@@ -117,23 +111,23 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why weir could not be copied to a host.
+/// Reason why weir could not be copied to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyProblem {
-    /// No space, or no quota.
+    /// No space is left, or a quota is exceeded.
     Full,
-    /// It cannot be written there.
+    /// The file cannot be written.
     Unwritable,
-    /// Other bytes arrived than were sent.
+    /// The received bytes differ from those sent.
     Garbled,
-    /// It does not run there: mounted `noexec`, or an older C library.
+    /// The copy does not run there: the file system is mounted `noexec`, or the C library is too old.
     Unusable,
-    /// It was gone when it was to be run.
+    /// The copy was gone when it was to be run.
     Vanished,
 }
 
 impl CopyProblem {
-    /// Why a write failed, by what the host's tools say.
+    /// Recognizes why a write failed, from the messages of the host's tools.
     pub(super) fn of_write(words: &str) -> CopyProblem {
         if ["No space left", "Disk quota exceeded", "Disc quota"]
             .iter()
@@ -175,14 +169,14 @@ impl fmt::Display for CopyProblem {
     }
 }
 
-/// The command with which Debian's ssh says an old key is forgotten, file and port included.
+/// Returns the command that Debian's ssh suggests for forgetting an old key, with file and port.
 fn removal(words: &str) -> Option<String> {
     let line = words.lines().map(str::trim);
     let mut removals = line.filter(|line| line.starts_with("ssh-keygen -f"));
     removals.next().map(str::to_owned)
 }
 
-/// The host without its user.
+/// Returns the host without its user.
 fn bare(host: &str) -> &str {
     host.rsplit_once('@').map_or(host, |(_, host)| host)
 }

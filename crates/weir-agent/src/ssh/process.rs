@@ -1,4 +1,4 @@
-//! The ssh process: started, waited for within bounds, ended.
+//! The ssh process: start, bounded waits, and end.
 
 use std::env;
 use std::ffi::OsStr;
@@ -17,23 +17,23 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::words::Words;
 use super::{GRACE, SshError, SshPlace, error};
 
-/// A host that says nothing is asked after so many seconds, ...
+/// Silence of the host after which ssh sends a keep-alive message, seconds (`ServerAliveInterval`).
 const ALIVE_INTERVAL: u32 = 3;
-/// ... and given up after so many questions.
+/// Number of unanswered keep-alive messages after which ssh gives up (`ServerAliveCountMax`).
 const ALIVE_COUNT: u32 = 3;
-/// How long a connection may take to come about, at most.
+/// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long ssh may take to clean up behind itself (the processes of a ProxyCommand) when told to end.
+/// Time limit for ssh to clean up (the processes of a ProxyCommand) after it was told to end.
 const CLEANING: Duration = Duration::from_millis(500);
-/// How often an ending process is looked at.
+/// Interval at which an ending process is polled.
 const LOOK: Duration = Duration::from_millis(5);
 /// How often it is looked whether somebody asks for an end.
 const STOP_LOOK: Duration = Duration::from_millis(100);
-/// How long the last words of an ended process may take to be read.
+/// Time limit for reading the last output of an ended process.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// What is kept of an output that is not an agent's: enough for the configuration that `ssh -G` prints.
+/// Maximum number of bytes kept of an output that is not an agent's: enough for the configuration that `ssh -G` prints.
 const OUTPUT: usize = 64 << 10;
-/// What is kept of what came before a greeting, in bytes.
+/// Maximum number of bytes kept of output that came before a greeting.
 const NOISE: usize = 256;
 
 /// How long it may take to have an agent: so long, and only until somebody asks for an end.
@@ -71,16 +71,16 @@ impl Until<'_> {
     }
 }
 
-/// ssh to one place, with one time limit for all that is done.
+/// Runner of ssh for one place, with one time limit for everything together.
 pub(super) struct Ssh<'a> {
     place: &'a SshPlace,
-    /// What a user would type.
+    /// Command that a user would type.
     typed: String,
     at_most: Duration,
     pub(super) until: Until<'a>,
 }
 
-/// What a command that has ended has brought.
+/// Result of a command that has ended.
 pub(super) struct Ran {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
@@ -96,15 +96,7 @@ impl<'a> Ssh<'a> {
             .chain([place.host.as_str()]);
         // Fails for a NUL alone, which no argument can have: then ssh cannot be started either.
         let typed = shlex::try_join(words).unwrap_or_else(|_| place.host.clone());
-        Ssh {
-            place,
-            typed,
-            at_most,
-            until: Until {
-                at: Instant::now() + at_most,
-                stop,
-            },
-        }
+        Ssh { place, typed, at_most, until: Until { at: Instant::now() + at_most, stop } }
     }
 
     pub(super) fn host(&self) -> &str {
@@ -115,7 +107,7 @@ impl<'a> Ssh<'a> {
         &self.typed
     }
 
-    /// What is left of the time.
+    /// Returns the remaining time.
     pub(super) fn left(&self) -> Duration {
         self.until.left()
     }
@@ -126,21 +118,16 @@ impl<'a> Ssh<'a> {
         if self.until.stop.load(Ordering::Relaxed) {
             return SshError::Interrupted(host);
         }
-        SshError::Overdue {
-            host,
-            typed: self.typed.clone(),
-            at_most: self.at_most,
-            words,
-        }
+        SshError::Overdue { host, typed: self.typed.clone(), at_most: self.at_most, words }
     }
 
-    /// ssh that runs a command on the host.
+    /// Builds an ssh command that runs `command` on the host.
     pub(super) fn command(&self, command: &str) -> Command {
         self.command_with(&[], command)
     }
 
-    /// The same over a compressed line, for large input. A `Compression` among the user's own options comes
-    /// first, so it counts; a connection that the user shares stays as it is.
+    /// Builds the same command with compression, for large input. A `Compression` among the user's options comes first
+    /// and therefore counts; a shared connection stays as it is.
     pub(super) fn compressed(&self, command: &str) -> Command {
         self.command_with(&["-o", "Compression=yes"], command)
     }
@@ -153,7 +140,7 @@ impl<'a> Ssh<'a> {
         ssh
     }
 
-    /// ssh that prints its configuration for the host and connects to nothing.
+    /// Builds an ssh command that prints the configuration for the host and connects to nothing.
     pub(super) fn configuration(&self) -> Command {
         // Not by way of setsid(1): that ssh cannot be started shall be told as such.
         let mut ssh = Command::new(&self.place.program);
@@ -163,8 +150,7 @@ impl<'a> Ssh<'a> {
         ssh
     }
 
-    /// The first value of an `-o` counts, the last of a flag: so these stand on both sides of the
-    /// user's.
+    /// Adds weir's options on both sides of the user's: for an `-o` option the first value counts, for a flag the last.
     fn argue(&self, ssh: &mut Command) {
         let timeout = CONNECT_TIMEOUT.min(self.at_most).as_secs().max(1);
         let options = [
@@ -185,7 +171,7 @@ impl<'a> Ssh<'a> {
         ssh.env("SSH_ASKPASS_REQUIRE", "never");
     }
 
-    /// Starts a command on the host.
+    /// Starts a command on the host; returns its output, its input and the session.
     pub(super) fn spawn(
         &self,
         command: &str,
@@ -196,7 +182,7 @@ impl<'a> Ssh<'a> {
         Ok((stdout, stdin, session))
     }
 
-    /// Runs ssh to its end.
+    /// Runs ssh until it ends.
     pub(super) fn run(&self, mut ssh: Command, stdin: Stdio) -> Result<Ran, SshError> {
         let (mut stdout, _, mut session) = self.start(&mut ssh, stdin)?;
         let mut patient = Patient::keeping(OUTPUT, &mut stdout, self.until);
@@ -205,11 +191,7 @@ impl<'a> Ssh<'a> {
         while !session.waited(STOP_LOOK.min(self.left())) && !self.left().is_zero() {}
         let status = session.end(Duration::ZERO);
         match status {
-            Some(status) if told.is_ok() => Ok(Ran {
-                status,
-                stdout,
-                words: session.words(),
-            }),
+            Some(status) if told.is_ok() => Ok(Ran { status, stdout, words: session.words() }),
             _ => Err(self.overdue(session.words())),
         }
     }
@@ -219,9 +201,7 @@ impl<'a> Ssh<'a> {
         ssh: &mut Command,
         stdin: Stdio,
     ) -> Result<(ChildStdout, Option<ChildStdin>, Session), SshError> {
-        ssh.stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        ssh.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = ssh.spawn().map_err(|source| self.program(source))?;
         let stdin = child.stdin.take();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -240,23 +220,18 @@ impl<'a> Ssh<'a> {
     }
 
     fn program(&self, source: io::Error) -> SshError {
-        SshError::Program {
-            program: self.place.program.clone(),
-            source,
-        }
+        SshError::Program { program: self.place.program.clone(), source }
     }
 }
 
-/// A command in a session of its own, by setsid(1), which becomes the program.
+/// Builds a command that runs in a session of its own, by way of setsid(1), which becomes the program.
 ///
-/// A Ctrl-C on the terminal goes to weir's group of processes and must not end ssh before weir has
-/// put things back. And who has no terminal cannot ask anything on it: neither ssh nor the ssh that
-/// it starts for a ProxyJump.
+/// Ctrl-C on the terminal goes to weir's process group, and must not end ssh before weir has put things back. Without a
+/// terminal, neither ssh nor the ssh that it starts for a ProxyJump can prompt.
 fn detached(program: &OsStr) -> Command {
     let paths = env::var_os("PATH").unwrap_or_default();
-    let setsid = env::split_paths(&paths)
-        .map(|folder| folder.join("setsid"))
-        .find(|path| path.is_file());
+    let setsid =
+        env::split_paths(&paths).map(|folder| folder.join("setsid")).find(|path| path.is_file());
     match setsid {
         Some(setsid) => {
             let mut command = Command::new(setsid);
@@ -271,15 +246,14 @@ fn detached(program: &OsStr) -> Command {
     }
 }
 
-/// A running ssh.
+/// A running ssh process.
 ///
-/// When it is dropped, ssh is given two seconds to end by itself and is killed then; the agent on the
-/// host ends because its input does.
+/// On drop, ssh has two seconds to end by itself and is then killed. The agent on the host ends because its input does.
 #[derive(Debug)]
 pub struct Session {
     child: Child,
     status: Option<ExitStatus>,
-    /// It did not end by itself, so its status says nothing.
+    /// True if ssh was killed, so that its status says nothing.
     killed: bool,
     words: Option<Words>,
     host: String,
@@ -287,13 +261,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// The process number of ssh on this machine.
+    /// Returns the process number of ssh on this machine.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The last lines that ssh and the agent have written to standard error, control characters
-    /// left out. Once ssh has ended, all it had to say is among them.
+    /// Returns the last lines that ssh and the agent wrote to standard error, without control characters. Complete once
+    /// ssh has ended.
     pub fn words(&self) -> String {
         match &self.words {
             Some(words) if self.status.is_none() => words.now(),
@@ -301,14 +275,15 @@ impl Session {
         }
     }
 
-    /// The same when the agent's output has ended, or is given up: what was said before may still be on its way.
+    /// Returns the last lines like [`Session::words`], but waits for output that may still be on its way. For an agent
+    /// whose output has ended, or that is given up.
     pub fn last_words(&self) -> String {
         let words = self.words.as_ref();
         words.map_or_else(String::new, |words| words.all(LAST_WORDS))
     }
 
-    /// Waits for ssh to end, and kills it when that takes longer. The agent's input must be closed
-    /// by then, or nothing ends. Its exit status, unless it had to be killed.
+    /// Waits for ssh to end, and kills it after the time limit. The agent's input must be closed before, or nothing
+    /// ends. Returns the exit status; `None` if ssh had to be killed.
     ///
     /// May be called again.
     pub fn end(&mut self, at_most: Duration) -> Option<ExitStatus> {
@@ -318,18 +293,16 @@ impl Session {
         self.status.filter(|_| !self.killed)
     }
 
-    /// Why the connection has ended, to be asked when the agent's output has without a word of
-    /// farewell. Ends ssh.
+    /// Ends ssh and returns the reason why the connection was lost. To be called when the agent's output has ended
+    /// unexpectedly.
     pub fn lost(&mut self) -> SshError {
         let status = self.end(GRACE);
         error::ended(&self.host, &self.typed, status, self.words())
     }
 
-    /// The exit code of an ssh that has ended by itself.
+    /// Returns the exit code of ssh, if ssh ended by itself.
     pub(super) fn exit_code(&self) -> Option<i32> {
-        self.status
-            .filter(|_| !self.killed)
-            .and_then(|status| status.code())
+        self.status.filter(|_| !self.killed).and_then(|status| status.code())
     }
 
     fn kill(&mut self) {
@@ -344,7 +317,7 @@ impl Session {
         }
     }
 
-    /// Whether it has ended within this time.
+    /// Waits for ssh to end. Returns false if it still runs after this time.
     fn waited(&mut self, at_most: Duration) -> bool {
         let until = Instant::now() + at_most;
         while self.status.is_none() {
@@ -367,7 +340,7 @@ impl Drop for Session {
     }
 }
 
-/// Reads a process's output until a time, and no longer; keeps the beginning of it.
+/// Reader of a process's output with a deadline. It keeps the beginning of the output.
 pub(super) struct Patient<'a> {
     from: &'a mut ChildStdout,
     until: Until<'a>,
@@ -376,22 +349,17 @@ pub(super) struct Patient<'a> {
 }
 
 impl<'a> Patient<'a> {
-    /// A reader of an agent's greeting.
+    /// Creates a reader of an agent's greeting.
     pub(super) fn new(from: &'a mut ChildStdout, until: Until<'a>) -> Patient<'a> {
         Patient::keeping(NOISE, from, until)
     }
 
     fn keeping(keep: usize, from: &'a mut ChildStdout, until: Until<'a>) -> Patient<'a> {
         let seen = Vec::new();
-        Patient {
-            from,
-            until,
-            keep,
-            seen,
-        }
+        Patient { from, until, keep, seen }
     }
 
-    /// The beginning of the output, to its end if that comes within this time.
+    /// Reads the rest of the output, at most for this time, and returns the beginning of the output.
     pub(super) fn rest(mut self, at_most: Duration) -> Vec<u8> {
         self.until.at = Instant::now() + at_most;
         // Bounded in time but not in size: who never stops is killed afterwards.

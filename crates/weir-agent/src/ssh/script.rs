@@ -1,11 +1,10 @@
-//! What is run on the host.
+//! Scripts that are run on the host.
 //!
-//! The account's login shell gets one word of ours, `sh -c '…'`, and that must mean the same to all
-//! of them: bash, dash, ksh and zsh, but csh, tcsh and fish too. So no script here has a single
-//! quote, a backslash, an exclamation mark or a newline, and none needs more than POSIX and, where
-//! there is one, sha256sum.
+//! The account's login shell gets a single word from weir, `sh -c '…'`, which must mean the same to all shells: bash,
+//! dash, ksh and zsh, but also csh, tcsh and fish. Scripts therefore contain no single quote, backslash, exclamation
+//! mark or newline, and need nothing beyond POSIX and, if present, sha256sum.
 //!
-//! What is kept on the host:
+//! File kept on the host:
 //!
 //! ```text
 //! ${XDG_CACHE_HOME:-$HOME/.cache}/weir/agent/<SHA-256 of the executable>/weir
@@ -19,22 +18,22 @@ use super::SshError;
 pub(super) const ABSENT: i32 = 93;
 /// Exit code: the copy could not be written.
 pub(super) const UNWRITABLE: i32 = 94;
-/// Exit code: what arrived is not what was sent.
+/// Exit code: the received bytes differ from those sent.
 pub(super) const GARBLED: i32 = 95;
-/// Exit code: the copy does not run there.
+/// Exit code: the copy does not run on the host.
 pub(super) const UNUSABLE: i32 = 96;
 
-/// What precedes the machine's kind on standard error. Before it may stand anything: a banner, the
-/// words of a shell's start-up file.
+/// Text on standard error before the machine's kind. Other output may precede it: a banner, or messages of a shell's
+/// start-up file.
 const MARK: &str = "weir-agent: absent on ";
 
-/// Where the copies are, in the words of the shell.
+/// Folder of the copies, as a shell expression.
 const COPIES: &str = "${XDG_CACHE_HOME:-$HOME/.cache}/weir/agent";
 
-/// How many copies are kept: of the weir that is used, and of the one before it.
+/// Number of copies that are kept: the one in use, and the one used before.
 const KEPT: usize = 2;
 
-/// Becomes the copy's agent; exits with [`ABSENT`] when there is none.
+/// Returns a script that becomes the copy's agent, or exits with [`ABSENT`] if there is no copy.
 pub(super) fn start_copy(hash: &str) -> String {
     // Touched, so that copies are told apart by their last use and not by their first.
     let script = format!(
@@ -46,10 +45,10 @@ pub(super) fn start_copy(hash: &str) -> String {
     quoted(&script)
 }
 
-/// Becomes the agent of a weir that the user has installed there.
+/// Returns a script that becomes the agent of a weir that the user has installed on the host.
 ///
 /// # Errors
-/// A path with a character that means something to a shell.
+/// The path has a character that is special to a shell.
 pub(super) fn start_installed(path: &Path) -> Result<String, SshError> {
     let plain = |text: &&str| {
         let special = |c: char| c.is_control() || "'\"\\$`!".contains(c);
@@ -61,8 +60,8 @@ pub(super) fn start_installed(path: &Path) -> Result<String, SshError> {
     Ok(quoted(&format!("exec \"{text}\" agent")))
 }
 
-/// Takes the copy from standard input, judges it, tries it, and puts it in its place; then removes
-/// all copies but the newest.
+/// Returns a script that reads the copy from standard input, verifies it, tries to run it, and moves it into place. It
+/// then removes all copies but the newest.
 pub(super) fn copy(hash: &str, size: u64) -> String {
     let unwanted = KEPT + 1;
     quoted(&format!(
@@ -86,7 +85,7 @@ fn quoted(script: &str) -> String {
     format!("sh -c '{script}'")
 }
 
-/// The machine's kind (`uname -s -m`), in the words of a host that has no copy.
+/// Extracts the machine's kind (`uname -s -m`) from the messages of a host that has no copy.
 pub(super) fn machine(words: &str) -> Option<String> {
     let (_, told) = words.rsplit_once(MARK)?;
     let line = told.lines().next()?.trim();
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
     use crate::ssh::hash;
 
-    /// A host without ssh: a shell whose cache is a folder.
+    /// A stand-in for a host, without ssh: a shell whose cache is a temporary folder.
     struct Host(tempfile::TempDir);
 
     impl Host {
@@ -138,7 +137,7 @@ mod tests {
             self.0.path().join("a cache/weir/agent")
         }
 
-        /// Everything below the copies' folder.
+        /// Returns the paths of all files below the copies' folder.
         fn left(&self) -> Vec<String> {
             let mut names = Vec::new();
             for folder in fs::read_dir(self.copies()).unwrap() {
@@ -154,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Says its number when it is run as an agent.
+    /// Returns a script that prints its number when it is run as an agent.
     fn program(number: u32) -> String {
         format!("#!/bin/sh\necho \"$1 {number}\"\n")
     }
@@ -163,16 +162,12 @@ mod tests {
     fn nothing_in_a_script_means_something_to_a_login_shell() {
         let installed = start_installed(Path::new("/opt/the weir/weir")).unwrap();
         for command in [start_copy("abc"), copy("abc", 7), installed] {
-            let script = command
-                .strip_prefix("sh -c '")
-                .and_then(|rest| rest.strip_suffix('\''))
-                .unwrap();
+            let script =
+                command.strip_prefix("sh -c '").and_then(|rest| rest.strip_suffix('\'')).unwrap();
             let special: &[_] = &['\'', '\\', '!', '\n'];
             assert!(!script.contains(special), "{script}");
         }
-        for path in [
-            "", "-x", "/a'b", "$(id)", "`id`", "a\\b", "a\"b", "a!b", "a\nb",
-        ] {
+        for path in ["", "-x", "/a'b", "$(id)", "`id`", "a\\b", "a\"b", "a!b", "a\nb"] {
             assert!(start_installed(Path::new(path)).is_err(), "{path}");
         }
     }
@@ -195,8 +190,9 @@ mod tests {
         let output = host.run(&start_copy("abc"), b"");
         assert_eq!(output.status.code(), Some(ABSENT));
         let words = format!("Welcome!\n{}", String::from_utf8_lossy(&output.stderr));
-        let ours = Command::new("uname").args(["-s", "-m"]).output().unwrap();
-        let ours = String::from_utf8(ours.stdout).unwrap();
+        let ours =
+            String::from_utf8(Command::new("uname").args(["-s", "-m"]).output().unwrap().stdout)
+                .unwrap();
         assert_eq!(machine(&words).as_deref(), Some(ours.trim()));
         assert!(!host.copies().exists(), "asking must leave nothing");
     }

@@ -1,4 +1,4 @@
-//! What ssh, and the agent through it, say on standard error.
+//! Standard error of ssh and, through ssh, of the agent.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How many bytes are kept, the last ones. A host may talk without end.
+/// Number of last bytes that are kept, since a host may write without end.
 const KEPT: usize = 8 << 10;
 
-/// The last words of a process, gathered by a thread of their own.
+/// The last output of a process, gathered by a thread of its own.
 ///
-/// The thread ends with the last process that holds the other end, which may be one that ssh has
-/// left in the background on the user's wish (`ControlPersist`). So nobody waits for it for long.
+/// The thread ends with the last process that holds the other end of the pipe. This may be one that ssh has left in the
+/// background as the user configured (`ControlPersist`), so waits for the thread are bounded.
 #[derive(Debug)]
 pub(super) struct Words(Arc<Shared>);
 
@@ -30,28 +30,23 @@ struct Tail {
 }
 
 impl Words {
-    /// Begins to gather.
+    /// Starts the gathering thread.
     pub(super) fn gather(from: ChildStderr) -> io::Result<Words> {
         let shared = Arc::new(Shared::default());
         let gathered = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("ssh-words".to_owned())
-            .spawn(move || gathered.fill(from))?;
+        thread::Builder::new().name("ssh-words".to_owned()).spawn(move || gathered.fill(from))?;
         Ok(Words(shared))
     }
 
-    /// What there is so far, fit for a terminal.
+    /// Returns the output so far, made safe for a terminal.
     pub(super) fn now(&self) -> String {
         self.0.lock().text()
     }
 
-    /// Everything, if it ends within this time; else what there is by then.
+    /// Returns the whole output if it ends within this time, else the output so far.
     pub(super) fn all(&self, at_most: Duration) -> String {
         let tail = self.0.lock();
-        let waited = self
-            .0
-            .ended
-            .wait_timeout_while(tail, at_most, |tail| !tail.ended);
+        let waited = self.0.ended.wait_timeout_while(tail, at_most, |tail| !tail.ended);
         waited.unwrap_or_else(PoisonError::into_inner).0.text()
     }
 }
@@ -89,7 +84,7 @@ impl Tail {
     }
 }
 
-/// Text of a stranger's without what would command a terminal.
+/// Converts untrusted bytes to text without characters that control a terminal.
 pub(super) fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()
@@ -113,9 +108,6 @@ mod tests {
 
     #[test]
     fn a_host_cannot_command_the_terminal() {
-        assert_eq!(
-            printable(b"\x1b[2Jhello\r\n\x07there\xff"),
-            "[2Jhello\nthere\u{fffd}"
-        );
+        assert_eq!(printable(b"\x1b[2Jhello\r\n\x07there\xff"), "[2Jhello\nthere\u{fffd}");
     }
 }

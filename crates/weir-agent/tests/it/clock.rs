@@ -1,4 +1,4 @@
-//! Clocks of other hosts: an agent that answers as one whose clock is hours ahead or behind would.
+//! Clocks of other hosts: an agent whose clock appears to be hours ahead or behind.
 
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use weir_agent::client::{Client, Served};
 use weir_agent::message::{Ask, Body, Reply, Request};
 use weir_agent::{frame, hello, monotonic_ns};
 
-/// The line, which is cut when the client wants the agent to end.
+/// The connection, which is shut down when the client wants the agent to end.
 struct Cut(UnixStream);
 
 impl Served for Cut {
@@ -19,7 +19,7 @@ impl Served for Cut {
     }
 }
 
-/// An agent whose clock is ahead by so much, and that takes its time to answer.
+/// Starts an agent whose clock is ahead by this much. Every other answer is late.
 fn agent(ahead_ns: i64) -> Client {
     let (own, mut theirs) = UnixStream::pair().expect("sockets");
     std::thread::spawn(move || {

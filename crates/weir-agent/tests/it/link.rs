@@ -20,10 +20,10 @@ fn cpus() -> CpuSet {
     weir_probe::allowed_cpus().expect("this thread has CPUs")
 }
 
-/// For how long bytes count in each direction, seconds: four fifths of a fifth.
+/// Time for which bytes are counted in each direction, seconds: four fifths of 0.2 s.
 const COUNTED_S: f64 = 0.16;
 
-/// Two namespaces with a link.
+/// Creates two namespaces with a link.
 fn linked() -> Result<[Network; 2], HostError> {
     may_have_networks()?;
     let networks = [(); 2].map(|()| Network::create().expect("a namespace"));
@@ -36,14 +36,10 @@ fn linked() -> Result<[Network; 2], HostError> {
     Ok(networks)
 }
 
-/// By agents on both sides, as between two hosts.
+/// Measures with an agent on each side, as between two hosts.
 fn measured([from, to]: &[Client; 2]) -> LinkFigures {
     let (address, secret, cpus) = (IpAddr::V4(SERVER), 7, cpus());
-    let listener = LinkListener {
-        address,
-        secret,
-        cpus,
-    };
+    let listener = LinkListener { address, secret, cpus };
     let at = to.ask(listener).expect("it listens");
     from.ask(way_to(at, secret)).expect("a link")
 }
@@ -53,7 +49,7 @@ fn way_to(at: SocketAddr, secret: u64) -> LinkJob {
     LinkJob { way, cpus: cpus() }
 }
 
-/// A program that ends with this.
+/// A child process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -63,34 +59,28 @@ impl Drop for Running {
     }
 }
 
-/// Bytes per second that were received in one second, if the server answers.
+/// Returns the bytes per second received in one second; `None` if the server does not answer.
 fn iperf3(options: &[&str]) -> Option<f64> {
     let mut command = Command::new("iperf3");
-    command
-        .args(["-J", "-t", "1", "-c"])
-        .arg(SERVER.to_string())
-        .args(options);
+    command.args(["-J", "-t", "1", "-c"]).arg(SERVER.to_string()).args(options);
     let output = command.output().expect("it was there before");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     Some(report["end"]["sum_received"]["bits_per_second"].as_f64()? / 8.0)
 }
 
-/// Bytes that the kernel has received and sent over the link there.
+/// Returns the bytes that the kernel has received and sent over the link in this namespace.
 fn carried(network: &Network) -> [u64; 2] {
-    let read = || std::fs::read_to_string("/proc/thread-self/net/dev").expect("counters");
-    let text = network.within(read).expect("a namespace");
-    let mut lines = text
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("link:"));
+    let text = network
+        .within(|| std::fs::read_to_string("/proc/thread-self/net/dev").expect("counters"))
+        .expect("a namespace");
+    let mut lines = text.lines().filter_map(|line| line.trim().strip_prefix("link:"));
     let counters = lines.next().expect("the link").split_ascii_whitespace();
-    let counters: Vec<u64> = counters
-        .map(|counter| counter.parse().expect("a count"))
-        .collect();
+    let counters: Vec<u64> = counters.map(|counter| counter.parse().expect("a count")).collect();
     [counters[0], counters[8]]
 }
 
-/// What a link carried at best: others on this machine can only take from it, and from a second more often than from the
-/// fifth of one that weir takes.
+/// Returns the highest rate. Other work on this machine can only lower a rate, and disturbs a second of iperf3 more
+/// often than the fifth of a second that weir measures.
 fn best(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
@@ -112,9 +102,7 @@ fn the_kernel_has_carried_what_is_told_and_iperf3_finds_no_more_than_twice_as_mu
         Err(error) => panic!("iperf3: {error}"),
     };
     let from = &networks[0];
-    wait_until("iperf3 serves", || {
-        from.within(|| iperf3(&[])).unwrap().is_some()
-    });
+    wait_until("iperf3 serves", || from.within(|| iperf3(&[])).unwrap().is_some());
     let agents = [0, 1].map(|side| networks[side].within(agent).unwrap());
     let mut seen = [(); 4].map(|()| Vec::new());
     // Both take turns, because others use this machine too.
@@ -126,20 +114,14 @@ fn the_kernel_has_carried_what_is_told_and_iperf3_finds_no_more_than_twice_as_mu
         let after = carried(&networks[1]);
         let theirs = [&[][..], &["-R"]].map(|way| from.within(|| iperf3(way)).unwrap().unwrap());
         let rate = |carried: Option<Carried>| carried.unwrap().bytes_per_s;
-        for (told, counted) in [
-            (ours.forth, after[0] - before[0]),
-            (ours.back, after[1] - before[1]),
-        ] {
+        for (told, counted) in
+            [(ours.forth, after[0] - before[0]), (ours.back, after[1] - before[1])]
+        {
             let told = rate(told) * COUNTED_S;
-            assert!(
-                told <= counted as f64,
-                "{told} bytes are told, {counted} were carried"
-            );
+            assert!(told <= counted as f64, "{told} bytes are told, {counted} were carried");
         }
         let all = [rate(ours.forth), rate(ours.back), theirs[0], theirs[1]];
-        seen.iter_mut()
-            .zip(all)
-            .for_each(|(seen, rate)| seen.push(rate));
+        seen.iter_mut().zip(all).for_each(|(seen, rate)| seen.push(rate));
         let [forth, back, to, from] = [0, 1, 2, 3].map(|place| best(&seen[place]));
         ratios = [forth / to, back / from];
         println!(
@@ -160,27 +142,17 @@ fn between_hosts_the_path_is_known_and_round_trips_are_counted() {
     let agents = [0, 1].map(|side| networks[side].within(agent).unwrap());
     let found = measured(&agents);
     assert_eq!(found.mtu, Some(MTU));
-    assert!(
-        found.trips.count >= 10 && found.trips.p50_ns > 0,
-        "{found:?}"
-    );
+    assert!(found.trips.count >= 10 && found.trips.p50_ns > 0, "{found:?}");
     assert!(found.forth.is_some() && found.back.is_some(), "{found:?}");
     // Where nobody listens any more it is said whom it was about.
     let error = agents[0].ask(way_to(found.peer, 7)).unwrap_err();
-    assert!(
-        error.to_string().contains(&found.peer.to_string()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&found.peer.to_string()), "{error}");
 }
 
 #[test]
 fn who_does_not_know_the_secret_is_not_answered() {
     let (agent, address, secret) = (agent(), [127, 0, 0, 1].into(), 7);
-    let listener = LinkListener {
-        address,
-        secret,
-        cpus: cpus(),
-    };
+    let listener = LinkListener { address, secret, cpus: cpus() };
     let at = agent.ask(listener).unwrap();
     assert!(agent.ask(way_to(at, 8)).is_err());
     // Nor does it keep others from being answered.
@@ -191,10 +163,7 @@ fn who_does_not_know_the_secret_is_not_answered() {
 fn to_a_server_of_others_connections_are_opened_and_nothing_is_said() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = server.local_addr().unwrap();
-    let job = || LinkJob {
-        way: LinkWay::Connect(at),
-        cpus: cpus(),
-    };
+    let job = || LinkJob { way: LinkWay::Connect(at), cpus: cpus() };
     let found = agent().ask(job()).unwrap();
     assert_eq!((found.trips.by, found.trips.count), (TripKind::Connect, 10));
     assert_eq!((found.forth, found.back), (None, None));
@@ -217,20 +186,10 @@ fn namespaces_of_an_arm_are_measured_without_any_arm() {
         return;
     }
     let agent = agent();
-    let ways = [
-        (LinkEnd::Proxy, "10.213.0.254"),
-        (LinkEnd::Origin, "10.214.0.1"),
-    ];
+    let ways = [(LinkEnd::Proxy, "10.213.0.254"), (LinkEnd::Origin, "10.214.0.1")];
     for (to, address) in ways {
-        let networks = NetworksJob {
-            mtu: MTU,
-            sources: 1,
-        };
-        let way = LinkWay::Namespaces {
-            networks,
-            to,
-            cpus: cpus(),
-        };
+        let networks = NetworksJob { mtu: MTU, sources: 1 };
+        let way = LinkWay::Namespaces { networks, to, cpus: cpus() };
         let found = agent.ask(LinkJob { way, cpus: cpus() }).unwrap();
         assert_eq!(found.peer.ip().to_string(), address);
         assert_eq!((found.mtu, &found.unmeasured[..]), (Some(MTU), &[][..]));
@@ -248,17 +207,9 @@ fn a_host_says_how_it_is_built_and_what_it_cannot_read() {
     };
     let facts = agent().ask(job).unwrap();
     let why = |what: &str| facts.unmeasured.iter().find(|one| one.what.contains(what));
-    assert_eq!(
-        facts.governors.is_empty(),
-        why("governor").is_some(),
-        "{facts:?}"
-    );
+    assert_eq!(facts.governors.is_empty(), why("governor").is_some(), "{facts:?}");
     assert_eq!(facts.nodes.is_empty(), why("NUMA").is_some(), "{facts:?}");
-    assert_eq!(
-        facts.watched_ns == 0,
-        why("hold-ups").is_some(),
-        "{facts:?}"
-    );
+    assert_eq!(facts.watched_ns == 0, why("hold-ups").is_some(), "{facts:?}");
     assert_eq!(facts.held_up.generator, None, "no generator is here");
     let loopback = why("127.0.0.1").unwrap();
     assert_eq!(loopback.why, "lo is not a card's");

@@ -1,5 +1,5 @@
-//! Agents on the real thing: the protocol on a real server, and a real ssh to a real sshd of the test's
-//! own, on loopback.
+//! Agents in real conditions: the protocol on a real server, and a real ssh to a real sshd of the test's own, on
+//! loopback.
 
 mod clock;
 mod link;

@@ -1,4 +1,4 @@
-//! Samples of an agent's host, as its client hears of them.
+//! Samples of an agent's host, as its client receives them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use weir_model::sample::SampleRow;
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
 
-/// An agent on a thread of this process.
+/// Starts an agent on a thread of this process.
 pub(crate) fn agent() -> Client {
     local::start(server::Options {
         weir: "test".to_owned(),
@@ -23,18 +23,13 @@ pub(crate) fn agent() -> Client {
     .expect("a thread and a pair of sockets")
 }
 
-/// What is told until the end, which comes after a stop as soon as something was told.
+/// Collects the readings of a job and its end. The job is stopped at the first reading.
 fn told(agent: &Client, job: SampleJob) -> (Vec<Vec<SampleRow>>, Result<SampleEnd, AgentError>) {
     let (send, parts) = channel();
-    let id = agent
-        .begin(job, move |part| drop(send.send(part)))
-        .expect("it lives");
+    let id = agent.begin(job, move |part| drop(send.send(part))).expect("it lives");
     let mut readings = Vec::new();
     loop {
-        match parts
-            .recv_timeout(Duration::from_secs(50))
-            .expect("it goes on")
-        {
+        match parts.recv_timeout(Duration::from_secs(50)).expect("it goes on") {
             Part::Event(rows) => {
                 readings.push(rows);
                 agent.stop(id);
@@ -70,14 +65,10 @@ fn samples_are_told_until_they_are_stopped_and_once_more_then() {
 #[test]
 fn intervals_and_arms_that_make_no_sense_are_refused() {
     let agent = agent();
-    let of_arm = SampleJob {
-        proxies: vec![3],
-        ..job(100)
-    };
+    let of_arm = SampleJob { proxies: vec![3], ..job(100) };
     let wrong = [(job(0), "samples every"), (job(99), "samples every")];
-    for (job, words) in wrong
-        .into_iter()
-        .chain([(job(60_001), "samples every"), (of_arm, "no arm in slot 3")])
+    for (job, words) in
+        wrong.into_iter().chain([(job(60_001), "samples every"), (of_arm, "no arm in slot 3")])
     {
         let (readings, end) = told(&agent, job);
         assert_eq!(readings.len(), 0);

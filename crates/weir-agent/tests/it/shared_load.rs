@@ -1,4 +1,4 @@
-//! A load that several generators share, as one of them has it.
+//! A load that several generators share, from the view of one of them.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -37,10 +37,7 @@ fn a_load_that_is_shared_starts_when_it_is_told_to() {
         other => panic!("{other:?}"),
     }
     assert!(weir_agent::monotonic_ns() >= start);
-    assert!(matches!(
-        next(&mut line, id),
-        Some(LoadEvent::Slice { flow: 0, .. })
-    ));
+    assert!(matches!(next(&mut line, id), Some(LoadEvent::Slice { flow: 0, .. })));
     assert!(next(&mut line, id).is_none());
 
     // One that is never started can be stopped, and has measured nothing.
@@ -61,27 +58,11 @@ fn a_load_that_is_shared_starts_when_it_is_told_to() {
 fn one_that_cannot_be_dealt_fails() {
     let mut line = Line::greeted();
     let right = load();
-    let few = LoadJob {
-        others: Others {
-            before: 0,
-            behind: 1,
-        },
-        ..right.clone()
-    };
+    let few = LoadJob { others: Others { before: 0, behind: 1 }, ..right.clone() };
     assert!(line.fails(few).contains("more threads than connections"));
-    let crowded = LoadJob {
-        threads: vec![None; 5000],
-        ..right.clone()
-    };
-    assert!(
-        line.fails(crowded)
-            .contains("more threads than this host can use")
-    );
-    let sliced = LoadJob {
-        is_whole: true,
-        slices: vec![right.slices[0]; 2],
-        ..right
-    };
+    let crowded = LoadJob { threads: vec![None; 5000], ..right.clone() };
+    assert!(line.fails(crowded).contains("more threads than this host can use"));
+    let sliced = LoadJob { is_whole: true, slices: vec![right.slices[0]; 2], ..right };
     assert!(line.fails(sliced).contains("slices of its own"));
     line.close().unwrap();
 }

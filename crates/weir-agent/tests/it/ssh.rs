@@ -1,4 +1,4 @@
-//! Agents that come about, and end.
+//! Agents that start over ssh, and their end.
 
 use std::fs;
 use std::io::Read;
@@ -14,7 +14,7 @@ use crate::ssh_support::{
     Host, PATIENCE, UNCOMPRESSED, agent, exists, program, signal, wait_until,
 };
 
-/// Time for ssh to end by itself; what needs it has failed.
+/// Time limit for ssh to end by itself; reaching it is a failure.
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
@@ -38,9 +38,7 @@ fn the_first_connection_copies_and_the_second_finds_it() {
     let status = first.session.end(LONG).expect("it ends by itself");
     assert!(status.success(), "{status}: {}", first.session.words());
     assert!(host.folder.path().join("one.ended").exists());
-    wait_until("the end of all that was started", || {
-        host.processes().is_empty()
-    });
+    wait_until("the end of all that was started", || host.processes().is_empty());
 }
 
 #[test]
@@ -95,10 +93,7 @@ fn a_connection_that_the_user_shares_is_used_and_left_open() {
         assert!(status.success(), "{status}: {}", connected.session.words());
     }
     assert_eq!(host.logins(), 1);
-    let left = Command::new("ssh")
-        .args(&place.options)
-        .args(["-O", "exit", &place.host])
-        .output();
+    let left = Command::new("ssh").args(&place.options).args(["-O", "exit", &place.host]).output();
     assert!(left.is_ok_and(|output| output.status.success()));
 }
 
@@ -114,9 +109,7 @@ fn when_ssh_is_killed_the_agents_input_ends() {
     assert!(!exists(connected.session.pid()), "no zombie is left");
     let ended = host.folder.path().join("one.ended");
     wait_until("the agent's end", || ended.exists());
-    wait_until("the end of all that was started", || {
-        host.processes().is_empty()
-    });
+    wait_until("the end of all that was started", || host.processes().is_empty());
 }
 
 #[test]
@@ -136,19 +129,8 @@ fn a_host_that_stops_answering_is_noticed() {
     for pid in stopped {
         signal(pid, Signal::CONT);
     }
-    assert!(
-        matches!(
-            error,
-            SshError::Connection {
-                problem: Problem::Lost,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    wait_until("the agent's end", || {
-        host.folder.path().join("one.ended").exists()
-    });
+    assert!(matches!(error, SshError::Connection { problem: Problem::Lost, .. }), "{error}");
+    wait_until("the agent's end", || host.folder.path().join("one.ended").exists());
 }
 
 #[test]
@@ -168,11 +150,7 @@ fn ctrl_c_does_not_reach_ssh() {
     let connected = host.connect(&weir).expect("the agent is copied");
     let pid = rustix::process::Pid::from_raw(connected.session.pid().cast_signed());
     let group = rustix::process::getpgid(pid).expect("it runs");
-    assert_ne!(
-        group,
-        rustix::process::getpgrp(),
-        "signals of the terminal go to groups"
-    );
+    assert_ne!(group, rustix::process::getpgrp(), "signals of the terminal go to groups");
 }
 
 #[test]
@@ -196,25 +174,13 @@ fn an_installed_agent_is_run_where_it_is() {
 fn an_installed_agent_of_another_version_is_refused_with_both() {
     let Some(host) = Host::start() else { return };
     let hello = r#"{"magic":"weir-agent","protocol":99,"weir":"9.9"}"#;
-    let text = format!(
-        "#!/bin/sh\nprintf '\\000\\000\\000\\{:03o}%s' '{hello}'\n",
-        hello.len()
-    );
+    let text = format!("#!/bin/sh\nprintf '\\000\\000\\000\\{:03o}%s' '{hello}'\n", hello.len());
     let mut place = host.place();
     place.remote = Some(program(host.folder.path(), "later", &text));
     let error = connect(&place, &PathBuf::new(), "test", PATIENCE).expect_err("it is another");
     assert!(
-        matches!(
-            &error,
-            SshError::Greeting {
-                source: HelloError::Version { theirs: 99, .. },
-                ..
-            }
-        ),
+        matches!(&error, SshError::Greeting { source: HelloError::Version { theirs: 99, .. }, .. }),
         "{error}"
     );
-    assert!(
-        error.to_string().contains("9.9") && error.hint().is_some(),
-        "{error}"
-    );
+    assert!(error.to_string().contains("9.9") && error.hint().is_some(), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Agents that do not come about: each an error that says why, and never a hang.
+//! Agents that cannot start over ssh. Each case must be an error that names the reason, and never a hang.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,7 +11,7 @@ use weir_agent::ssh::{CopyProblem, Limit, Problem, SshError, SshPlace, connect};
 
 use crate::ssh_support::{Host, PATIENCE, agent, program, skipped};
 
-/// Which problem ssh had; anything else fails the test.
+/// Connects, and returns the problem that ssh had; any other outcome fails the test.
 #[track_caller]
 fn problem(host: &Host, weir: &Path) -> Problem {
     let error = host.connect(weir).expect_err("there must be no agent");
@@ -22,7 +22,7 @@ fn problem(host: &Host, weir: &Path) -> Problem {
     }
 }
 
-/// Which problem the copy had.
+/// Connects, and returns the problem that the copy had; any other outcome fails the test.
 #[track_caller]
 fn copy_problem(host: &Host, weir: &Path) -> CopyProblem {
     let error = host.connect(weir).expect_err("there must be no agent");
@@ -43,8 +43,8 @@ fn an_account_that_wants_a_password_is_an_error() {
     assert_eq!(problem(&host, &weir), Problem::Denied);
 }
 
-/// ssh does not hand `BatchMode` on to the ssh that it starts for a jump host: that one cannot ask
-/// because it has no terminal. So this is tried where there is one, which script(1) makes.
+/// ssh does not pass `BatchMode` on to the ssh that it starts for a jump host. That one cannot prompt because it has no
+/// terminal. The test therefore runs on a terminal, which script(1) creates.
 #[test]
 fn a_jump_host_cannot_ask_either() {
     const INSIDE: &str = "WEIR_TEST_ON_A_TERMINAL";
@@ -52,20 +52,14 @@ fn a_jump_host_cannot_ask_either() {
         let own = std::env::current_exe().expect("a test knows its executable");
         let name = "ssh_faults::a_jump_host_cannot_ask_either";
         let inside = Command::new("script")
-            .args([
-                "-qec",
-                &format!("{} --exact {name}", own.display()),
-                "/dev/null",
-            ])
+            .args(["-qec", &format!("{} --exact {name}", own.display()), "/dev/null"])
             .env(INSIDE, "1")
             .stdin(Stdio::null())
             .output();
         match inside {
-            Ok(output) => assert!(
-                output.status.success(),
-                "{}",
-                String::from_utf8_lossy(&output.stdout)
-            ),
+            Ok(output) => {
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            }
             Err(error) => skipped(&format!("no script(1) here: {error}")),
         }
         return;
@@ -77,16 +71,7 @@ fn a_jump_host_cannot_ask_either() {
     let jump = format!("localhost:{}", host.port);
     place.options.extend(["-J".to_owned(), jump]);
     let error = connect(&place, &weir, "test", PATIENCE).expect_err("nobody knows its key");
-    assert!(
-        matches!(
-            error,
-            SshError::Connection {
-                problem: Problem::UnknownKey,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, SshError::Connection { problem: Problem::UnknownKey, .. }), "{error}");
 }
 
 #[test]
@@ -117,10 +102,7 @@ fn unknown_and_changed_host_keys_are_errors() {
     assert_eq!(fails(), Problem::ChangedKey);
     let known = fs::read_to_string(host.folder.path().join("known_hosts")).unwrap();
     let other = fs::read_to_string(host.folder.path().join("other_key.pub")).unwrap();
-    assert!(
-        known.ends_with(&other),
-        "ssh must not have learned anything"
-    );
+    assert!(known.ends_with(&other), "ssh must not have learned anything");
 }
 
 #[test]
@@ -133,29 +115,14 @@ fn a_port_where_nobody_listens_is_an_error() {
         None,
     )
     .unwrap();
-    rustix::net::bind(
-        &socket,
-        &std::net::SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
-    )
-    .unwrap();
+    rustix::net::bind(&socket, &std::net::SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = rustix::net::getsockname(&socket).unwrap();
     let port = std::net::SocketAddr::try_from(address).unwrap().port();
-    place.options = ["-F", "none", "-p", &port.to_string()]
-        .map(str::to_owned)
-        .to_vec();
+    place.options = ["-F", "none", "-p", &port.to_string()].map(str::to_owned).to_vec();
     let Some(error) = without_a_host(&place, PATIENCE) else {
         return;
     };
-    assert!(
-        matches!(
-            error,
-            SshError::Connection {
-                problem: Problem::Refused,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, SshError::Connection { problem: Problem::Refused, .. }), "{error}");
 }
 
 #[test]
@@ -170,11 +137,7 @@ fn a_host_that_says_nothing_is_given_up_in_time() {
     assert!(
         matches!(
             error,
-            SshError::Overdue { .. }
-                | SshError::Connection {
-                    problem: Problem::TimedOut,
-                    ..
-                }
+            SshError::Overdue { .. } | SshError::Connection { problem: Problem::TimedOut, .. }
         ),
         "{error}"
     );
@@ -187,22 +150,10 @@ fn names_and_options_that_ssh_does_not_know_are_errors() {
     let Some(error) = without_a_host(&place, PATIENCE) else {
         return;
     };
-    assert!(
-        matches!(
-            error,
-            SshError::Connection {
-                problem: Problem::Unresolved,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, SshError::Connection { problem: Problem::Unresolved, .. }), "{error}");
     place.options = ["-o", "NoSuchOption=1"].map(str::to_owned).to_vec();
     let error = without_a_host(&place, PATIENCE).expect("ssh is there");
-    assert!(
-        matches!(error, SshError::Configuration { .. }) && error.is_input(),
-        "{error}"
-    );
+    assert!(matches!(error, SshError::Configuration { .. }) && error.is_input(), "{error}");
     assert!(error.to_string().contains("nosuchoption"), "{error}");
     place.program = "/nowhere/ssh".into();
     let error = without_a_host(&place, PATIENCE).expect("it is another program");
@@ -215,10 +166,7 @@ fn an_ssh_that_somebody_kills_is_no_fault_of_the_options() {
     let mut place = SshPlace::new("no-such-host.invalid");
     place.program = program(folder.path(), "ssh", "#!/bin/sh\nkill -KILL $$\n");
     let error = without_a_host(&place, PATIENCE).expect("it is there");
-    assert!(
-        matches!(error, SshError::Ended { .. }) && !error.is_input(),
-        "{error}"
-    );
+    assert!(matches!(error, SshError::Ended { .. }) && !error.is_input(), "{error}");
     assert!(error.to_string().contains("signal: 9"), "{error}");
 }
 
@@ -244,16 +192,13 @@ fn a_wish_to_end_is_heard_while_there_is_no_agent_yet() {
             let limit = Limit { at_most, stop };
             let error =
                 connect(&place, Path::new("/bin/true"), "test", limit).expect_err("no agent");
-            assert!(
-                matches!(error, SshError::Interrupted(_)),
-                "{script}: {error}"
-            );
+            assert!(matches!(error, SshError::Interrupted(_)), "{script}: {error}");
             assert!(begun.elapsed() < Duration::from_secs(10), "{script}");
         });
     }
 }
 
-/// Why there is no agent; `None`, and a word, where there is no ssh.
+/// Returns the reason why there is no agent. Returns `None`, and prints that the test is skipped, if there is no ssh.
 fn without_a_host(place: &SshPlace, at_most: Duration) -> Option<SshError> {
     let weir = Path::new("/bin/true");
     let error = connect(place, weir, "test", at_most).expect_err("no agent");
@@ -282,10 +227,7 @@ fn a_shell_that_talks_before_the_agent_is_quoted() {
         matches!(&error, SshError::Noise { first, .. } if first.starts_with("Welcome to the test")),
         "{error}"
     );
-    assert!(
-        error.hint().is_some_and(|hint| hint.contains(".bashrc")),
-        "{error}"
-    );
+    assert!(error.hint().is_some_and(|hint| hint.contains(".bashrc")), "{error}");
 }
 
 #[test]
@@ -309,10 +251,7 @@ fn a_host_that_lets_in_and_says_nothing_is_given_up_in_time() {
     };
     let weir = agent(host.folder.path(), "one");
     let result = connect(&host.place(), &weir, "test", Duration::from_secs(3));
-    assert!(
-        matches!(result, Err(SshError::Overdue { .. })),
-        "{result:?}"
-    );
+    assert!(matches!(result, Err(SshError::Overdue { .. })), "{result:?}");
 }
 
 #[test]
@@ -369,12 +308,7 @@ fn another_kind_of_machine_is_an_error() {
     let text = "#!/bin/sh\n[ \"$1\" = -s ] && echo Plan9 || echo vax\n";
     program(&folder, "uname", text);
     let weir = agent(host.folder.path(), "one");
-    let error = host
-        .connect(&weir)
-        .expect_err("it is another kind of machine");
-    assert!(
-        matches!(&error, SshError::Machine { theirs, .. } if theirs == "Plan9 vax"),
-        "{error}"
-    );
+    let error = host.connect(&weir).expect_err("it is another kind of machine");
+    assert!(matches!(&error, SshError::Machine { theirs, .. } if theirs == "Plan9 vax"), "{error}");
     assert!(!host.copies().exists(), "nothing is copied");
 }

@@ -1,5 +1,5 @@
-//! An sshd of the test's own: keys, accounts' homes and configuration in a folder for the time of the
-//! test, a port of loopback or of a network namespace, and nothing of the user's.
+//! An sshd of the test's own: keys, home folders and configuration in a temporary folder, a port on loopback or in a
+//! network namespace, and nothing of the user's.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,14 +15,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use weir_agent::ssh::{Connected, SshError, SshPlace, connect};
 
-/// Far longer than anything takes; only what hangs gets there.
+/// Time limit far above anything that works; only a hang reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// An option of the user's, which counts before weir's own.
+/// An option given by the user, which takes precedence over weir's own.
 pub(crate) const UNCOMPRESSED: &str = "Compression=no";
-/// How long sshd's processes may take to end by themselves when a test is over.
+/// Time limit for sshd's processes to end by themselves after a test.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A host that ssh reaches: the test's own sshd, with a home of its own.
+/// A host reachable by ssh: the test's own sshd, with a home of its own.
 pub(crate) struct Host {
     pub(crate) sshd: Child,
     pub(crate) address: Ipv4Addr,
@@ -31,39 +31,35 @@ pub(crate) struct Host {
     log: Arc<Mutex<String>>,
 }
 
-/// Where a host is.
+/// Location and clock of a host.
 pub(crate) struct Site {
-    /// A file that stands for its network namespace; `None`: the test's own.
+    /// File that stands for the host's network namespace; `None`: the test's own namespace.
     pub(crate) network: Option<PathBuf>,
-    /// Where its sshd listens.
+    /// Address that sshd listens on.
     pub(crate) address: Ipv4Addr,
-    /// How far its clock is ahead (time_namespaces(7)).
+    /// Offset by which the host's clock is ahead (time_namespaces(7)).
     pub(crate) ahead: Duration,
 }
 
 impl Default for Site {
     fn default() -> Site {
-        Site {
-            network: None,
-            address: Ipv4Addr::LOCALHOST,
-            ahead: Duration::ZERO,
-        }
+        Site { network: None, address: Ipv4Addr::LOCALHOST, ahead: Duration::ZERO }
     }
 }
 
 impl Host {
-    /// A host that lets the test's key in; `None`, and a word why, where sshd cannot be had.
+    /// Starts a host that accepts the test's key. Returns `None`, and prints the reason, if sshd cannot be run.
     pub(crate) fn start() -> Option<Host> {
         Host::start_with("", "")
     }
 
-    /// The same with more lines in sshd_config, and with commands that are run beforehand in the mount
-    /// namespace that sshd is alone in. Mounts need root: without it, commands make it `None`.
+    /// Starts a host with additional lines in sshd_config, and with commands that are run first in sshd's private mount
+    /// namespace. Mounts need root: without it, the result is `None` if there are commands.
     pub(crate) fn start_with(lines: &str, commands: &str) -> Option<Host> {
         Host::start_at(&Site::default(), lines, commands)
     }
 
-    /// The same somewhere else; a namespace or a clock of its own takes root.
+    /// Starts a host at a given site. A namespace or a clock of its own needs root.
     pub(crate) fn start_at(site: &Site, lines: &str, commands: &str) -> Option<Host> {
         let Some(program) = sshd() else {
             skipped("no sshd here (Debian: apt-get install openssh-server)");
@@ -84,8 +80,7 @@ impl Host {
                 in_its_own_mounts(&program, folder.path(), commands, site)
             } else {
                 let mut sshd = Command::new(&program);
-                sshd.args(["-D", "-e", "-f"])
-                    .arg(folder.path().join("sshd_config"));
+                sshd.args(["-D", "-e", "-f"]).arg(folder.path().join("sshd_config"));
                 sshd
             };
             let mut sshd = command
@@ -95,21 +90,12 @@ impl Host {
                 .spawn()
                 .expect("sshd, or unshare(1), starts");
             let log = gather(&mut sshd);
-            let listens = || {
-                log.lock()
-                    .expect("no reader of the log panics")
-                    .contains("Server listening on")
-            };
+            let listens =
+                || log.lock().expect("no reader of the log panics").contains("Server listening on");
             let ended = |sshd: &mut Child| sshd.try_wait().is_ok_and(|status| status.is_some());
             wait_until("sshd", || listens() || ended(&mut sshd));
             if listens() && !ended(&mut sshd) {
-                return Some(Host {
-                    sshd,
-                    address: site.address,
-                    port,
-                    folder,
-                    log,
-                });
+                return Some(Host { sshd, address: site.address, port, folder, log });
             }
             let said = log.lock().expect("no reader of the log panics").clone();
             if said.contains("Operation not permitted") || said.contains("unshare failed") {
@@ -121,23 +107,22 @@ impl Host {
         panic!("ten free ports were taken by others")
     }
 
-    /// The account's home.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    /// The folder of the copies.
+    /// Folder of the copied executables.
     pub(crate) fn copies(&self) -> PathBuf {
         self.home().join(".cache/weir/agent")
     }
 
-    /// The folder for temporary files of all that runs there.
+    /// Folder for temporary files of everything that runs on the host.
     #[allow(dead_code)] // Used where weir itself runs there.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.folder.path().join("temporary")
     }
 
-    /// How ssh gets there, without a look at the user's own configuration.
+    /// Returns the place for ssh, without the user's own configuration.
     pub(crate) fn place(&self) -> SshPlace {
         let file = |name: &str| self.folder.path().join(name).display().to_string();
         let mut place = SshPlace::new(self.address.to_string());
@@ -164,7 +149,7 @@ impl Host {
         place
     }
 
-    /// Makes ssh believe that the host has this key.
+    /// Makes ssh trust this key as the host's.
     pub(crate) fn know(&self, key: &str) {
         let public = fs::read_to_string(self.folder.path().join(format!("{key}.pub")))
             .expect("it was just written");
@@ -173,7 +158,7 @@ impl Host {
             .expect("the folder of the test can be written");
     }
 
-    /// Makes ssh know no host at all.
+    /// Makes ssh know no host keys at all.
     pub(crate) fn know_nothing(&self) {
         fs::write(self.folder.path().join("known_hosts"), "")
             .expect("the folder of the test can be written");
@@ -183,18 +168,18 @@ impl Host {
         connect(&self.place(), weir, "test", PATIENCE)
     }
 
-    /// How often ssh was let in so far.
+    /// Number of logins so far.
     pub(crate) fn logins(&self) -> usize {
         self.logged("Accepted publickey")
     }
 
-    /// How often sshd's log has these words so far.
+    /// Number of occurrences of a text in sshd's log so far.
     pub(crate) fn logged(&self, words: &str) -> usize {
         let log = self.log.lock().expect("no reader of the log panics");
         log.matches(words).count()
     }
 
-    /// The processes that sshd has started, and theirs.
+    /// All descendants of sshd.
     pub(crate) fn processes(&self) -> Vec<u32> {
         below(self.sshd.id())
     }
@@ -220,7 +205,7 @@ impl Drop for Host {
     }
 }
 
-/// A small agent: greets as one, stays until its input ends, and writes down that it has.
+/// Creates a minimal agent: a script that sends a greeting, runs until its input ends, and then writes a marker file.
 pub(crate) fn agent(folder: &Path, name: &str) -> PathBuf {
     let hello = format!(
         r#"{{"magic":"weir-agent","protocol":{},"weir":"{name}"}}"#,
@@ -239,14 +224,15 @@ pub(crate) fn agent(folder: &Path, name: &str) -> PathBuf {
     program(folder, name, &text)
 }
 
-/// Says why a test cannot be had here.
+/// Prints why a test is skipped.
 #[allow(clippy::print_stderr)]
 pub(crate) fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// An executable script. Another process copies it into place: what this one holds open for writing, a child
-/// that another test starts just then holds too, and no kernel runs a program that anybody may write to.
+/// Creates an executable script. Another process copies it into place: a file that this process holds open for writing
+/// is also held by a child that another test starts at that moment, and the kernel does not run a program that is open
+/// for writing.
 pub(crate) fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
     let (path, source) = (folder.join(name), folder.join(format!("{name}.text")));
     fs::write(&source, text).expect("the folder of the test can be written");
@@ -256,7 +242,6 @@ pub(crate) fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Waits until something has happened.
 pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
@@ -275,18 +260,14 @@ pub(crate) fn exists(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// All descendants of a process.
 pub(crate) fn below(parent: u32) -> Vec<u32> {
     let mut found = vec![parent];
     let mut next = 0;
     while let Some(&parent) = found.get(next) {
         // Children belong to threads; sshd and shells have one.
-        let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-        let list = list.unwrap_or_default();
-        found.extend(
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse::<u32>().ok()),
-        );
+        let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))
+            .unwrap_or_default();
+        found.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         next += 1;
     }
     found.split_off(1)
@@ -318,7 +299,7 @@ fn prepare(folder: &Path) {
         .expect("the folder of the test can be written");
 }
 
-/// Proxies' workers are another user when root starts them.
+/// Makes a folder accessible to others, since proxies' workers run as another user when root starts them.
 fn open(folder: &Path) {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("own folder");
 }
@@ -346,8 +327,8 @@ fn write_configuration(folder: &Path, listen: SocketAddrV4, lines: &str) {
     fs::write(folder.join("sshd_config"), text).expect("the folder of the test can be written");
 }
 
-/// sshd insists on /run/sshd when root starts it. In a mount namespace of its own it can have one that
-/// nobody else sees, and that is gone with it.
+/// Builds a command that runs sshd in a private mount namespace. sshd requires /run/sshd when root starts it; a private
+/// one is invisible to others and vanishes with the namespace.
 fn in_its_own_mounts(sshd: &Path, folder: &Path, commands: &str, site: &Site) -> Command {
     let script = format!(
         "mount -t tmpfs tmpfs /run && mkdir /run/sshd && cd '{folder}' && {{ {commands}\n:; }} && \
@@ -378,10 +359,7 @@ fn gather(sshd: &mut Child) -> Arc<Mutex<String>> {
     let stderr = sshd.stderr.take().expect("it is a pipe");
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            gathered
-                .lock()
-                .expect("no reader of the log panics")
-                .push_str(&(line + "\n"));
+            gathered.lock().expect("no reader of the log panics").push_str(&(line + "\n"));
         }
     });
     log

@@ -1,4 +1,4 @@
-//! The protocol on a real server, over a pair of sockets: what is said rightly, wrongly, and not at all.
+//! The protocol on a real server, over a pair of sockets: correct messages, incorrect ones, and silence.
 
 use std::fs;
 use std::io::Write;
@@ -26,7 +26,7 @@ use weir_sut::Launcher;
 
 use crate::ssh_support::wait_until;
 
-/// A server, and the other end of its line.
+/// A server, and the client's end of its connection.
 pub(crate) struct Line {
     socket: UnixStream,
     server: JoinHandle<Result<(), HelloError>>,
@@ -44,19 +44,13 @@ fn options(silence: Option<Duration>) -> Options {
 }
 
 impl Line {
-    /// Nothing has been said yet.
+    /// Starts a server, and sends nothing yet.
     fn mute(silence: Option<Duration>) -> Line {
         let (socket, theirs) = UnixStream::pair().expect("sockets");
-        socket
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .expect("a time limit");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
         let reader = theirs.try_clone().expect("a descriptor");
         let server = std::thread::spawn(move || serve(reader, theirs, options(silence)));
-        Line {
-            socket,
-            server,
-            next: 1,
-        }
+        Line { socket, server, next: 1 }
     }
 
     pub(crate) fn greeted() -> Line {
@@ -82,7 +76,7 @@ impl Line {
         frame::read(&mut self.socket).expect("whole messages")
     }
 
-    /// The end of the answer to a request, past its events and what else is answered.
+    /// Reads until the end of the answer to a request; skips its events and other answers.
     pub(crate) fn end_of(&mut self, id: u64) -> Body {
         loop {
             let reply = self.reply().expect("an answer");
@@ -92,7 +86,7 @@ impl Line {
         }
     }
 
-    /// Asks what must fail, and gives the words.
+    /// Sends a question that must fail, and returns the error text.
     #[track_caller]
     pub(crate) fn fails(&mut self, question: impl Question) -> String {
         let id = self.send(question);
@@ -111,7 +105,7 @@ impl Line {
         }
     }
 
-    /// The server's own end, when nothing more is said.
+    /// Ends the server's input and returns the server's result.
     pub(crate) fn close(self) -> Result<(), HelloError> {
         self.socket.shutdown(Shutdown::Write).expect("it is open");
         self.ended()
@@ -146,12 +140,7 @@ pub(crate) fn load() -> LoadJob {
             sources: Vec::new(),
             keeps_content: false,
         }],
-        slices: vec![SliceJob {
-            arm: 0,
-            start: 0,
-            measure_from: 0,
-            end: 1_000_000,
-        }],
+        slices: vec![SliceJob { arm: 0, start: 0, measure_from: 0, end: 1_000_000 }],
         drain: Duration::from_millis(10),
         spin: Spin::OFF,
         threads: vec![None],
@@ -160,7 +149,7 @@ pub(crate) fn load() -> LoadJob {
     }
 }
 
-/// A watch that waits for an hour.
+/// Creates a watch that waits for an hour.
 fn watch() -> WatchJob {
     WatchJob {
         start_ns: weir_agent::monotonic_ns(),
@@ -222,7 +211,7 @@ fn what_is_no_weir_is_refused() {
     }
 }
 
-/// Memory of this process at its most, KiB (proc_pid_status(5)).
+/// Returns the peak memory of this process, KiB (proc_pid_status(5)).
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("/proc");
     let line = status.lines().find(|line| line.starts_with("VmPeak:"));
@@ -253,12 +242,7 @@ fn garbage_and_half_frames_end_it() {
     let half = garbage[..garbage.len() - 1].to_vec();
     let last = garbage.len() - 1;
     garbage[last] = 0xff;
-    for bytes in [
-        half,
-        garbage,
-        frame_of(&json!({"ask": {"ping": null}})),
-        vec![0, 0],
-    ] {
+    for bytes in [half, garbage, frame_of(&json!({"ask": {"ping": null}})), vec![0, 0]] {
         let mut line = Line::greeted();
         line.socket.write_all(&bytes).unwrap();
         line.socket.shutdown(Shutdown::Write).unwrap();
@@ -296,39 +280,15 @@ fn loads_that_make_no_sense_fail_and_harm_nobody() {
     let mut line = Line::greeted();
     let right = load();
     let wrong = [
-        LoadJob {
-            flows: Vec::new(),
-            ..right.clone()
-        },
-        LoadJob {
-            slices: Vec::new(),
-            ..right.clone()
-        },
-        LoadJob {
-            threads: Vec::new(),
-            ..right.clone()
-        },
-        LoadJob {
-            threads: vec![Some(1 << 20), None],
-            ..right.clone()
-        },
-        LoadJob {
-            slices: vec![SliceJob {
-                arm: 7,
-                ..right.slices[0]
-            }],
-            ..right.clone()
-        },
+        LoadJob { flows: Vec::new(), ..right.clone() },
+        LoadJob { slices: Vec::new(), ..right.clone() },
+        LoadJob { threads: Vec::new(), ..right.clone() },
+        LoadJob { threads: vec![Some(1 << 20), None], ..right.clone() },
+        LoadJob { slices: vec![SliceJob { arm: 7, ..right.slices[0] }], ..right.clone() },
         LoadJob {
             slices: vec![
-                SliceJob {
-                    start: 9,
-                    ..right.slices[0]
-                },
-                SliceJob {
-                    end: 3,
-                    ..right.slices[0]
-                },
+                SliceJob { start: 9, ..right.slices[0] },
+                SliceJob { end: 3, ..right.slices[0] },
             ],
             ..right.clone()
         },
@@ -363,10 +323,7 @@ fn jobs_that_make_no_sense_fail_and_it_goes_on() {
     assert!(line.fails(Log(3)).contains("no arm in slot 3"));
     assert!(line.fails(End(3)).contains("no arm in slot 3"));
     let words = line.fails(arm(256, "a"));
-    assert!(
-        words.contains("256 arms can run at the same time"),
-        "{words}"
-    );
+    assert!(words.contains("256 arms can run at the same time"), "{words}");
     // A name becomes a folder's, beside what the agent keeps for itself.
     #[rustfmt::skip]
     let all = [
@@ -374,24 +331,15 @@ fn jobs_that_make_no_sense_fail_and_it_goes_on() {
     ];
     for name in all {
         let words = line.fails(arm(0, name));
-        assert!(
-            words.contains("not a valid name for an arm"),
-            "{name}: {words}"
-        );
+        assert!(words.contains("not a valid name for an arm"), "{name}: {words}");
     }
     for sources in [0, 254] {
         let networks = NetworksJob { mtu: 1500, sources };
         assert!(line.fails(networks).contains("1 to 253"));
     }
-    let many = WatchJob {
-        arms: vec![usize::MAX],
-        ..watch()
-    };
+    let many = WatchJob { arms: vec![usize::MAX], ..watch() };
     assert!(line.fails(many).contains("a watch of"));
-    let more = WatchJob {
-        times: Vec::new(),
-        ..watch()
-    };
+    let more = WatchJob { times: Vec::new(), ..watch() };
     assert!(line.fails(more).contains("more slices"));
     assert!(!line.fails(Rows(vec![("f".into(), "]".into())])).is_empty());
     assert_eq!(line.works(Stop(99)), json!(null));
@@ -412,22 +360,13 @@ fn settings_have_one_holder() {
             .env("WEIR_JOURNAL", folder.path())
             .output()
             .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stdout)
-        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;
     }
-    let job = || HostSettingsJob {
-        purpose: "a test".to_owned(),
-    };
+    let job = || HostSettingsJob { purpose: "a test".to_owned() };
     let mut line = Line::greeted();
     line.works(job());
-    assert!(
-        line.fails(job()).contains("weir"),
-        "its own journal is held"
-    );
+    assert!(line.fails(job()).contains("weir"), "its own journal is held");
     line.works(PutBack);
     line.works(job());
     line.close().unwrap();
@@ -488,9 +427,7 @@ fn a_peer_that_speaks_and_does_not_read_is_left() {
     let mut line = Line::mute(Some(Duration::from_millis(200)));
     line.greet();
     // More than any buffer between the two holds; written until nobody takes it.
-    line.socket
-        .set_write_timeout(Some(Duration::from_secs(1)))
-        .unwrap();
+    line.socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let ask = frame_of(&json!({"id": 1, "ask": {"clock": null}}));
     let many = ask.repeat(1 << 16);
     let _ = line.socket.write_all(&many);

@@ -1,4 +1,4 @@
-//! The answer of a matrix of loads: a sentence for each of a hundred cells would say nothing.
+//! The answer of a matrix of loads, arm by arm. A sentence for each of a hundred cells would tell nobody anything.
 
 use weir_model::record::Validity;
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
@@ -10,37 +10,39 @@ use crate::names::{self, metric_words};
 
 use super::inert_clause;
 
-/// Splits loads into those of each matrix and the others, which stand alone, in the order of the study.
+/// Splits loads, in the order of the study, into one group for each matrix and one for each load that stands alone.
 pub(super) fn groups<'a>(study: &Study, loads: &[&'a LoadFindings]) -> Vec<Vec<&'a LoadFindings>> {
     let matrix = |load: &&LoadFindings| {
         let cell = spec(study, load)?.cell.as_ref();
         cell.map(|cell| cell.matrix.clone())
     };
-    let alike =
-        |a: &&'a LoadFindings, b: &&'a LoadFindings| matrix(a).is_some() && matrix(a) == matrix(b);
-    loads.chunk_by(alike).map(<[_]>::to_vec).collect()
+    loads
+        .chunk_by(|a, b| matrix(a).is_some() && matrix(a) == matrix(b))
+        .map(<[_]>::to_vec)
+        .collect()
 }
 
 fn spec<'a>(study: &'a Study, load: &LoadFindings) -> Option<&'a LoadSpec> {
     study.loads.iter().find(|spec| spec.name == load.load)
 }
 
-/// What all cells come to, arm by arm.
+/// Summarises all cells of a matrix, arm by arm.
 pub(super) fn sentence(
     study: &Study,
     (cells, pooled): (&[&LoadFindings], &[PooledArm]),
     inert: &[InertArm],
 ) -> String {
-    let matrix = cells.first().and_then(|cell| spec(study, cell));
-    let matrix = matrix.and_then(|spec| spec.cell.as_ref());
+    let matrix =
+        cells.first().and_then(|cell| spec(study, cell)).and_then(|spec| spec.cell.as_ref());
     let of_matrix = |arm: &Arm| {
-        let is_it = |found: &&PooledArm| {
+        pooled.iter().find(|found| {
             found.arm == arm.name && matrix.is_some_and(|cell| cell.matrix == found.matrix)
-        };
-        pooled.iter().find(is_it)
+        })
     };
-    let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
-    let mut parts: Vec<String> = changes
+    let mut parts: Vec<String> = study
+        .arms
+        .iter()
+        .filter(|arm| arm.role == ArmRole::Change)
         .map(|arm| match inert_clause(inert, &arm.name) {
             Some(clause) => clause,
             None => of_arm(study, cells, (arm, of_matrix(arm))),
@@ -49,9 +51,7 @@ pub(super) fn sentence(
     if parts.is_empty() {
         parts.push("there is no change to compare".to_owned());
     }
-    let valid = cells
-        .iter()
-        .filter(|cell| cell.validity != Validity::Invalid);
+    let valid = cells.iter().filter(|cell| cell.validity != Validity::Invalid);
     format!(
         "Over {} of {} loads of the matrix, by the {}: {}.{}",
         valid.count(),
@@ -62,7 +62,7 @@ pub(super) fn sentence(
     )
 }
 
-/// Says what the chance of an error is that the figures were corrected for; empty where no load shows a difference.
+/// States the error probability that the figures are corrected for; empty if no load shows a difference.
 fn controlled(study: &Study, cells: &[&LoadFindings]) -> String {
     let mut all = cells.iter().flat_map(|cell| &cell.comparisons);
     let is_claim = |found: &Comparison| {
@@ -85,7 +85,7 @@ fn controlled(study: &Study, cells: &[&LoadFindings]) -> String {
     }
 }
 
-/// "better on average (1.05 times, 95 % interval 1.04 to 1.06)".
+/// Returns "better on average (1.05 times, 95 % interval 1.04 to 1.06)".
 fn over_all(study: &Study, pooled: &PooledArm) -> String {
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
     let band = (study.objective.band * 1e4).round() / 1e2;
@@ -102,14 +102,15 @@ fn over_all(study: &Study, pooled: &PooledArm) -> String {
     )
 }
 
-/// "keepalive: better on average (0.99 times, ...), better in 3 (0.91 to 0.95 times), no difference beyond 2 % in 97".
+/// Returns "keepalive: better on average (0.99 times, ...), better in 3 (0.91 to 0.95 times), no difference beyond 2 %
+/// in 97".
 fn of_arm(
     study: &Study,
     cells: &[&LoadFindings],
     (arm, pooled): (&Arm, Option<&PooledArm>),
 ) -> String {
-    let valid = |cell: &&&LoadFindings| cell.validity != Validity::Invalid;
-    let usable: Vec<&&LoadFindings> = cells.iter().filter(valid).collect();
+    let usable: Vec<&&LoadFindings> =
+        cells.iter().filter(|cell| cell.validity != Validity::Invalid).collect();
     let found: Vec<&Comparison> = usable
         .iter()
         .flat_map(|cell| &cell.comparisons)
@@ -132,19 +133,15 @@ fn of_arm(
         (count > 0).then(|| format!("{words} in {count}"))
     };
     let band = (study.objective.band * 1e4).round() / 1e2;
-    let without = usable
-        .iter()
-        .filter(|cell| cell.ineffective_of(&arm.name).next().is_some());
-    let without = Some(without.count()).filter(|count| *count > 0);
+    let without =
+        Some(usable.iter().filter(|cell| cell.ineffective_of(&arm.name).next().is_some()).count())
+            .filter(|count| *count > 0);
     let parts: Vec<String> = [
         pooled.map(|pooled| over_all(study, pooled)),
         without.map(|count| format!("without its effect in {count}")),
         shown(Verdict::Better, "better"),
         shown(Verdict::Worse, "worse"),
-        counted(
-            Verdict::Equivalent,
-            &format!("no difference beyond {band} %"),
-        ),
+        counted(Verdict::Equivalent, &format!("no difference beyond {band} %")),
         counted(Verdict::Inconclusive, "no difference that could be shown"),
         counted(Verdict::Invalid, "no valid figures"),
     ]

@@ -1,29 +1,26 @@
-//! The answer of a study whose arms are different proxies: none of them "makes" another carry more.
+//! The answer of a study whose arms are different proxies. One proxy does not "make" another carry more, so these
+//! sentences compare.
 
 use weir_model::study::{Metric, Study};
 
 use crate::findings::{Comparison, LoadFindings, Verdict};
 use crate::names::{arm, capitalized, listed};
 
-/// Which arms are best, where the study compares every pair; `None` in any other.
+/// Ranks the arms in a sentence if the study compares every pair; `None` in other studies.
 pub(super) fn ranked(study: &Study, load: &LoadFindings) -> Option<String> {
     let metric = study.objective.metric;
     let ranking = load.rankings.iter().find(|r| r.metric == metric)?;
     Some(format!("{}.", capitalized(study, &ranking.words)))
 }
 
-/// "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)". Where nobody was busy it answers so many
-/// times as many requests: what it carries is not known.
+/// Returns "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)". If nobody was busy, "answers
+/// 1.31 times as many requests", because what the proxy can carry is then unknown.
 pub(super) fn effect(
     study: &Study,
     comparison: &Comparison,
     (first, idle): (bool, bool),
 ) -> String {
-    let Comparison {
-        ratio,
-        interval: (low, high),
-        ..
-    } = comparison;
+    let Comparison { ratio, interval: (low, high), .. } = comparison;
     let (who, other) = both(study, comparison);
     let what = match comparison.metric {
         Metric::Rate if idle => format!("answers {ratio:.2} times as many requests as {other}"),
@@ -40,14 +37,15 @@ pub(super) fn effect(
         }
     };
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
-    match first {
-        true => format!("{who} {what} ({confidence} % interval {low:.2} to {high:.2})"),
-        false => format!("{who} {what} ({low:.2} to {high:.2})"),
+    if first {
+        format!("{who} {what} ({confidence} % interval {low:.2} to {high:.2})")
+    } else {
+        format!("{who} {what} ({low:.2} to {high:.2})")
     }
 }
 
-/// "Envoy and Caddy are no different from nginx beyond 2 %", or that no difference could be shown. All
-/// have one verdict.
+/// Returns "Envoy and Caddy are no different from nginx beyond 2 %", or that no difference could be shown. All
+/// comparisons must have the same verdict.
 pub(super) fn no_difference(study: &Study, found: &[&Comparison]) -> Option<String> {
     let first = found.first()?;
     let (_, other) = both(study, first);

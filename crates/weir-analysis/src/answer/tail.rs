@@ -1,37 +1,37 @@
 //! Tails that the headline metric hides.
 
-use weir_model::study::{Arm, ArmRole, Metric, Study};
+use weir_model::study::{ArmRole, Metric, Study};
 
 use super::role;
 use crate::findings::{ArmFindings, Comparison, LoadFindings, NEVER_NS, Verdict};
 use crate::names::time;
 
-/// A tail is named if it is so many times as bad as the headline says, and as two equal arms differ. Pooled high quantiles
-/// of equal arms differ by up to 1.7 times on a machine that stands still now and then.
+/// Factor from which on a tail is named: it must be so many times as bad as the headline metric says, and as two equal
+/// arms differ. Pooled high quantiles of equal arms differ by up to 1.7 times on a machine that stands still now and
+/// then.
 const MIN_FACTOR: f64 = 3.0;
-/// Quantiles beyond the median, their places in [`ArmFindings::response_ns`], and the requests that leave ten beyond.
+/// Quantiles beyond the median, their indices in [`ArmFindings::response_ns`], and the number of requests that leaves
+/// ten beyond them.
 const QUANTILES: [(f64, usize, u64); 2] = [(0.9, 1, 100), (0.99, 2, 1_000)];
 
-/// A tail of one arm beside another's.
+/// A high quantile of one arm compared with that of another.
 struct Tail<'a> {
     arm: &'a ArmFindings,
     against: &'a ArmFindings,
     quantile: f64,
     place: usize,
-    /// arm / against.
+    /// Ratio arm / against.
     ratio: f64,
 }
 
-/// The tail that is worst beside what the headline says, in one sentence.
+/// Returns a sentence about the tail that is worst compared with the headline metric; `None` if none is much worse.
 pub(super) fn hidden(study: &Study, load: &LoadFindings) -> Option<String> {
     let metric = study.objective.metric;
     let changes = load.comparisons.iter().filter(|found| {
         let is_change = role(study, &found.arm) == ArmRole::Change;
         is_change && found.metric == metric && found.verdict != Verdict::Invalid
     });
-    let tails: Vec<Tail<'_>> = changes
-        .filter_map(|found| hidden_by(study, load, found))
-        .collect();
+    let tails: Vec<Tail<'_>> = changes.filter_map(|found| hidden_by(study, load, found)).collect();
     let worst = tails.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
     let [own, other] =
         [worst.arm, worst.against].map(|arm| time(arm.response_ns[worst.place] as f64));
@@ -49,7 +49,7 @@ pub(super) fn hidden(study: &Study, load: &LoadFindings) -> Option<String> {
     ))
 }
 
-/// The quantile that is worst beside one comparison; `None` if none is much worse.
+/// Returns the quantile that is worst compared with the comparison's ratio; `None` if none is much worse.
 fn hidden_by<'a>(study: &Study, load: &'a LoadFindings, found: &Comparison) -> Option<Tail<'a>> {
     let (arm, against) = (of(load, &found.arm)?, of(load, &found.against)?);
     // How many times as long requests take, by the headline.
@@ -59,24 +59,17 @@ fn hidden_by<'a>(study: &Study, load: &'a LoadFindings, found: &Comparison) -> O
         Metric::CpuPerRequest => 1.0,
     };
     let baseline = of(load, &study.arms[0].name);
-    let is_same = |arm: &&Arm| arm.role == ArmRole::SameAsBaseline;
     let same = study
         .arms
         .iter()
-        .find(is_same)
+        .find(|arm| arm.role == ArmRole::SameAsBaseline)
         .and_then(|arm| of(load, &arm.name));
     let equals = same.zip(baseline);
     let tails = QUANTILES.iter().filter_map(|&(quantile, place, least)| {
         let ratio = quantile_ratio(arm, against, place, least)?;
         let chance = equals.and_then(|(same, baseline)| ratio_of_equals(same, baseline, place));
         let least = MIN_FACTOR * headline_ratio.max(1.0).max(chance.unwrap_or(1.0));
-        (ratio >= least).then_some(Tail {
-            arm,
-            against,
-            quantile,
-            place,
-            ratio,
-        })
+        (ratio >= least).then_some(Tail { arm, against, quantile, place, ratio })
     });
     tails.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
 }
@@ -85,7 +78,7 @@ fn of<'a>(load: &'a LoadFindings, name: &str) -> Option<&'a ArmFindings> {
     load.arms.iter().find(|arm| arm.arm == name)
 }
 
-/// A quantile of one arm over that of the other; `None` if it is not known of both.
+/// Returns a quantile of one arm divided by that of the other; `None` unless it is known for both.
 fn quantile_ratio(
     arm: &ArmFindings,
     against: &ArmFindings,
@@ -98,7 +91,7 @@ fn quantile_ratio(
     (is_known && is_enough).then(|| times[0] as f64 / times[1] as f64)
 }
 
-/// By how many times the quantiles of two equal arms differ, at least 1.
+/// Returns the factor, at least 1, by which the quantiles of two equal arms differ.
 fn ratio_of_equals(same: &ArmFindings, baseline: &ArmFindings, place: usize) -> Option<f64> {
     let ratio = quantile_ratio(same, baseline, place, 0)?;
     Some(ratio.max(ratio.recip()))

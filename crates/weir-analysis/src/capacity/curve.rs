@@ -9,31 +9,31 @@ use crate::blocks::LoadData;
 use crate::outcomes::{Answers, sum};
 use crate::values::Times;
 
-/// Short trials whose rates are within this share of the lowest among them are one point of the curve.
+/// Share by which the rates of short trials may exceed the lowest among them to be one point of the curve.
 const SAME_RATE: f64 = 0.01;
-/// At the knee the p99 is so many times its least: a factor, because it is the same whatever the unit of the
-/// time, and however far above the capacity was measured, on which a place of greatest curvature (as Kneedle finds it:
-/// Satopaa et al., ICDCS workshops 2011) depends. Of M/M/1 against a rate near 0 it is where throughput / response time,
-/// Kleinrock's "power" (ICC 1979), is greatest.
+/// Ratio of the p99 at the knee to its lowest value. A factor does not depend on the unit of the time, nor on how far
+/// above the capacity was measured; a point of greatest curvature (as Kneedle finds it: Satopaa et al., ICDCS
+/// workshops 2011) depends on both. For M/M/1, compared with a rate near 0, it is the rate at which throughput /
+/// response time, Kleinrock's "power" (ICC 1979), is greatest.
 const AT_KNEE: f64 = 2.0;
-/// So many lower rates may be above that by chance.
+/// Maximum number of lower rates that may be above that factor by chance.
 const STALLS: usize = 1;
-/// Fewer requests have no p99.
+/// Minimum number of requests for a p99.
 const ENOUGH: u64 = 100;
-/// Low rates are at most this share of the capacity.
+/// Maximum rate that counts as low, as a share of the capacity.
 pub(super) const LOW: f64 = 0.5;
 
-/// A trial at a rate, and what it was for.
+/// A trial at a rate, with its purpose in the search.
 #[derive(Clone, Copy)]
 pub(super) struct AtRate<'a> {
     pub(super) trial: &'a TrialRecord,
     pub(super) rate: f64,
     stage: Option<SearchStage>,
-    /// Number of the step that it is part of.
+    /// Index of the search step that the trial is part of.
     step: Option<usize>,
 }
 
-/// The trials of an arm's search that may be used, but for those of a closed loop, which have no rate.
+/// The usable trials of an arm's search, except those of a closed loop, which have no rate.
 pub(super) struct Trials<'a> {
     run: &'a Run,
     limits: Vec<Limit>,
@@ -46,7 +46,7 @@ impl<'a> Trials<'a> {
         steps: &[&BracketRecord],
         found: &Capacity,
     ) -> Trials<'a> {
-        let at_rate = |trial: &'a TrialRecord| {
+        let all = data.usable_of(arm).filter_map(|trial| {
             let step = steps.iter().position(|step| {
                 (step.first_block..step.first_block.saturating_add(step.blocks))
                     .contains(&trial.block)
@@ -57,34 +57,27 @@ impl<'a> Trials<'a> {
                 stage: step.map(|step| steps[step].stage),
                 step,
             })
-        };
-        let all = data.usable_of(arm).filter_map(at_rate);
-        let all: Vec<AtRate<'a>> = all
-            .filter(|at| at.stage != Some(SearchStage::Closed))
-            .collect();
+        });
+        let all: Vec<AtRate<'a>> = all.filter(|at| at.stage != Some(SearchStage::Closed)).collect();
         // The search has left out what the machine did to short trials, unless it did so most of the time.
         let still = |at: &&AtRate<'a>| {
             at.stage != Some(SearchStage::Hold) && at.trial.stood_still(&found.limits)
         };
         let is_rare = 2 * all.iter().filter(still).count() <= all.len();
         let kept = all.iter().filter(|at| !(is_rare && still(at)));
-        Trials {
-            run,
-            limits: found.limits.clone(),
-            all: kept.copied().collect(),
-        }
+        Trials { run, limits: found.limits.clone(), all: kept.copied().collect() }
     }
 
-    /// Those that the curve is made of. A burst begins rested, and a long trial may meet what a short one does not.
+    /// Returns the trials that the curve is made of. Bursts and holds are left out: a burst begins rested, and a long
+    /// trial may meet events that a short one does not.
     fn short(&self) -> impl Iterator<Item = &AtRate<'a>> {
         let is_short = |stage| !matches!(stage, Some(SearchStage::Hold | SearchStage::Burst));
         self.all.iter().filter(move |at| is_short(at.stage))
     }
 
-    /// All but bursts.
+    /// Returns all trials except bursts.
     pub(super) fn steady(&self) -> impl Iterator<Item = &AtRate<'a>> {
-        let all = self.all.iter();
-        all.filter(|at| at.stage != Some(SearchStage::Burst))
+        self.all.iter().filter(|at| at.stage != Some(SearchStage::Burst))
     }
 
     pub(super) fn curve(&self) -> Vec<CurvePoint> {
@@ -102,16 +95,15 @@ impl<'a> Trials<'a> {
     }
 
     pub(super) fn holds(&self) -> Vec<CurvePoint> {
-        let is_hold = |at: &&AtRate<'_>| at.stage == Some(SearchStage::Hold);
-        let all: Vec<AtRate<'_>> = self.all.iter().filter(is_hold).copied().collect();
+        let all: Vec<AtRate<'_>> =
+            self.all.iter().filter(|at| at.stage == Some(SearchStage::Hold)).copied().collect();
         let steps = all.chunk_by(|a, b| a.step == b.step);
         steps.filter_map(|step| self.point(step)).collect()
     }
 
-    /// Short trials that ended, each with all of its windows.
+    /// Returns the short trials that ended, each with all of its windows.
     pub(super) fn dwells(&self) -> Vec<CurvePoint> {
-        let has_ended = |at: &&AtRate<'_>| at.step.is_some();
-        let all: Vec<AtRate<'_>> = self.short().filter(has_ended).copied().collect();
+        let all: Vec<AtRate<'_>> = self.short().filter(|at| at.step.is_some()).copied().collect();
         let steps = all.chunk_by(|a, b| (a.step, a.rate) == (b.step, b.rate));
         steps.filter_map(|step| self.point(step)).collect()
     }
@@ -120,7 +112,7 @@ impl<'a> Trials<'a> {
         self.short().filter_map(|at| self.point(&[*at])).collect()
     }
 
-    /// What some trials show together; `None` where nothing was due, or no response times were kept.
+    /// Makes one point of several trials; `None` if no requests were due, or no response times were kept.
     fn point(&self, all: &[AtRate<'_>]) -> Option<CurvePoint> {
         let trials = || all.iter().map(|at| at.trial);
         let due = |trial| sum([trial], |slice| slice.due);
@@ -134,14 +126,15 @@ impl<'a> Trials<'a> {
         };
         let weight: f64 = trials().map(due).sum();
         let mean = |of: &dyn Fn(&AtRate<'_>) -> f64| -> f64 {
-            let weighted = all.iter().map(|at| due(at.trial) * of(at));
-            weighted.sum::<f64>() / weight.max(1.0)
+            all.iter().map(|at| due(at.trial) * of(at)).sum::<f64>() / weight.max(1.0)
         };
         // Shares of the requests of each trial add up to the share of all.
         let bad = |limit: usize| mean(&|at| at.trial.bad.get(limit).copied().unwrap_or(0.0));
         // How often each limit was broken, in shares of what it allows.
-        let limits = self.limits.iter().enumerate();
-        let most = limits
+        let most = self
+            .limits
+            .iter()
+            .enumerate()
             .map(|(place, limit)| (place, bad(place) / allowed(limit)))
             .max_by(|(_, a), (_, b)| a.total_cmp(b));
         let (limit, used) = most.unwrap_or_default();
@@ -164,8 +157,10 @@ impl<'a> Trials<'a> {
 
     fn times(&self, all: &[AtRate<'_>]) -> Times {
         let trials = all.iter().map(|at| at.trial);
-        let kept = |trial: &TrialRecord| self.run.histogram(&trial.response_time).to_vec();
-        let mut buckets: Vec<(u64, u64)> = trials.clone().flat_map(kept).collect();
+        let mut buckets: Vec<(u64, u64)> = trials
+            .clone()
+            .flat_map(|trial| self.run.histogram(&trial.response_time).to_vec())
+            .collect();
         buckets.sort_unstable();
         let answered = buckets.iter().map(|(_, count)| count).sum();
         Times {
@@ -176,14 +171,15 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Requests per second that were asked of the arm while it had the load; `None` in a closed loop. Pauses have no part
-/// in it: of a trial whose slices include such, the mean rate is lower.
+/// Returns the requests per second that were due while the arm had the load; `None` in a closed loop. Pauses do not
+/// count: the mean rate of a trial with pauses is lower.
 pub(crate) fn rate(trial: &TrialRecord) -> Option<f64> {
     let intended = trial.rate_intended?;
-    let asked = trial.slices.iter().filter(|slice| slice.due > 0);
-    let (due, ns) = asked.fold((0, 0), |(due, ns), slice| {
-        (due + slice.due, ns + slice.measured_ns)
-    });
+    let (due, ns) = trial
+        .slices
+        .iter()
+        .filter(|slice| slice.due > 0)
+        .fold((0, 0), |(due, ns), slice| (due + slice.due, ns + slice.measured_ns));
     let seen = due as f64 * 1e9 / ns as f64;
     // What is counted is rounded; where both agree the one that was asked for is exact.
     let is_as_asked = !seen.is_finite() || (seen / intended - 1.0).abs() < 0.02;
@@ -194,15 +190,19 @@ pub(super) fn measured_s<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> f
     sum(trials, |slice| slice.measured_ns) / 1e9
 }
 
-/// How long the rate that was verified was held, seconds; 0 where none was.
+/// Returns how long the verified rate was held, seconds; 0 if no rate was verified.
 pub(super) fn held(found: &Capacity) -> f64 {
-    let at_it = |hold: &&CurvePoint| (hold.rate / found.verified - 1.0).abs() < SAME_RATE / 2.0;
-    let held = found.holds.iter().filter(at_it);
-    let held = held.filter(|hold| hold.holds);
-    held.map(|hold| hold.seconds).fold(0.0, f64::max)
+    found
+        .holds
+        .iter()
+        .filter(|hold| (hold.rate / found.verified - 1.0).abs() < SAME_RATE / 2.0)
+        .filter(|hold| hold.holds)
+        .map(|hold| hold.seconds)
+        .fold(0.0, f64::max)
 }
 
-/// The share of the requests that may break a limit; of one on the mean, what [`TrialRecord::bad`] is at the limit.
+/// Returns the share of the requests that may break a limit; for a limit on the mean, the value of [`TrialRecord::bad`]
+/// at the limit.
 pub(crate) fn allowed(limit: &Limit) -> f64 {
     match limit {
         Limit::Quantile(quantile, _) => 1.0 - quantile,
@@ -211,21 +211,23 @@ pub(crate) fn allowed(limit: &Limit) -> f64 {
     }
 }
 
-/// Whether a limit of the objective is broken by some trials together.
+/// Returns true if the trials together break a limit of the objective.
 pub(crate) fn breaks(trials: &[&TrialRecord], limits: &[Limit]) -> bool {
     let due = |trial: &TrialRecord| sum([trial], |slice| slice.due);
     let all: f64 = trials.iter().map(|trial| due(trial)).sum();
     limits.iter().enumerate().any(|(place, limit)| {
-        let bad = trials
+        trials
             .iter()
-            .map(|trial| due(trial) * trial.bad.get(place).copied().unwrap_or(0.0));
-        bad.sum::<f64>() > allowed(limit) * all
+            .map(|trial| due(trial) * trial.bad.get(place).copied().unwrap_or(0.0))
+            .sum::<f64>()
+            > allowed(limit) * all
     })
 }
 
-/// The rate from which on the p99 stays above [`AT_KNEE`] times the least of any rate; linear in the rate and the
-/// logarithm of the time between two points. A stall at a low rate changes nothing: it is neither the least nor the last. Where
-/// the p99 is above at several lower rates already, it rises and falls, and there is none.
+/// Returns the rate from which on the p99 stays above [`AT_KNEE`] times its lowest value at any rate. Between two
+/// points it interpolates, linearly in the rate and in the logarithm of the time. A stall at a low rate changes
+/// nothing, because it is neither the lowest nor the last value. `None` if the p99 is above the bound at several lower
+/// rates already: then it rises and falls, and there is no knee.
 pub(super) fn knee(curve: &[CurvePoint]) -> Option<f64> {
     let ns = |point: &CurvePoint| point.p99.map_or(f64::INFINITY, |ns| ns as f64);
     let known = curve.iter().filter(|point| point.requests >= ENOUGH);
@@ -256,13 +258,16 @@ mod tests {
             (&[1, 1, 1, 1, 2], None),
         ];
         for (times, expected) in rows {
-            let point = |(place, ms): (usize, &u64)| CurvePoint {
-                rate: 100.0 * (place + 1) as f64,
-                p99: Some(ms * 1_000_000),
-                requests: ENOUGH,
-                ..CurvePoint::default()
-            };
-            let curve: Vec<CurvePoint> = times.iter().enumerate().map(point).collect();
+            let curve: Vec<CurvePoint> = times
+                .iter()
+                .enumerate()
+                .map(|(place, ms)| CurvePoint {
+                    rate: 100.0 * (place + 1) as f64,
+                    p99: Some(ms * 1_000_000),
+                    requests: ENOUGH,
+                    ..CurvePoint::default()
+                })
+                .collect();
             assert_eq!(knee(&curve), expected, "{times:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What grew with the load beside the response times.
+//! Counts beside the response times that grew with the load.
 
 use weir_model::record::{SliceRecord, SocketCounts, TrialRecord};
 
@@ -7,14 +7,14 @@ use super::{Capacity, Counted, Growth};
 use crate::blocks::LoadData;
 use crate::outcomes::{Answers, cpu_per_request, sum};
 
-/// Around the interval of the capacity, as a share: still the edge.
+/// Margin around the interval of the capacity, as a share, that still belongs to the edge.
 const AROUND: f64 = 0.01;
-/// A proxy that uses this share of its CPUs is busy: the rest is the kernel's, for interrupts.
+/// Share of its CPUs from which on a proxy counts as busy: the kernel needs the rest for interrupts.
 const BUSY: f64 = 0.85;
-/// One that uses less than this has CPU time left.
+/// Share of its CPUs below which a proxy has CPU time left.
 const IDLE: f64 = 0.6;
 
-/// A row for each count that the trials have; nothing where it is not known where the edge is.
+/// Returns a row for each count that the trials have; nothing if the edge is not known.
 pub(super) fn of(
     data: &LoadData<'_>,
     arm: usize,
@@ -29,8 +29,7 @@ pub(super) fn of(
     let up_to = (LOW * low).max(lowest * (1.0 + AROUND)).min(low);
     let (begin, end) = (low * (1.0 - AROUND), high * (1.0 + AROUND));
     let within = |is_there: &dyn Fn(f64) -> bool| -> Vec<AtRate<'_>> {
-        let there = trials.steady().filter(|at| is_there(at.rate));
-        there.copied().collect()
+        trials.steady().filter(|at| is_there(at.rate)).copied().collect()
     };
     let loads = [
         within(&|rate| rate <= up_to),
@@ -38,22 +37,19 @@ pub(super) fn of(
         within(&|rate| rate > end),
     ];
     let rows = ROWS.iter().map(|what| {
-        let [low, edge, above] = [0, 1, 2].map(|place| match loads[place].is_empty() {
-            true => None,
-            false => value(*what, data, arm, &loads[place]).filter(|value| value.is_finite()),
+        let [low, edge, above] = [0, 1, 2].map(|place| {
+            if loads[place].is_empty() {
+                None
+            } else {
+                value(*what, data, arm, &loads[place]).filter(|value| value.is_finite())
+            }
         });
-        Growth {
-            what: *what,
-            low,
-            edge,
-            above,
-        }
+        Growth { what: *what, low, edge, above }
     });
-    rows.filter(|row| [row.low, row.edge, row.above].iter().any(is_telling))
-        .collect()
+    rows.filter(|row| [row.low, row.edge, row.above].iter().any(is_telling)).collect()
 }
 
-/// A count that is 0 everywhere was not kept, or tells nothing.
+/// Returns true if a value is known and above 0. A count that is 0 everywhere was not kept or is of no interest.
 fn is_telling(value: &Option<f64>) -> bool {
     value.is_some_and(|value| value > 0.0)
 }
@@ -82,10 +78,8 @@ fn value(what: Counted, data: &LoadData<'_>, arm: usize, all: &[AtRate<'_>]) -> 
     };
     Some(match what {
         Counted::Rate => {
-            let weighted = all
-                .iter()
-                .map(|at| at.rate * measured_s([at.trial].into_iter()));
-            weighted.sum::<f64>() / measured_s(trials())
+            all.iter().map(|at| at.rate * measured_s([at.trial].into_iter())).sum::<f64>()
+                / measured_s(trials())
         }
         Counted::Completed => completed,
         Counted::Unanswered => Answers::of(trials(), data.study).bad_share(),
@@ -107,12 +101,15 @@ fn most<'a>(
     trials: impl Iterator<Item = &'a TrialRecord>,
     of: fn(&SocketCounts) -> u64,
 ) -> Option<f64> {
-    let slices = trials.flat_map(|trial| &trial.slices);
-    let counts = slices.filter_map(|slice| slice.sockets_after.as_ref());
-    counts.map(of).max().map(|most| most as f64)
+    trials
+        .flat_map(|trial| &trial.slices)
+        .filter_map(|slice| slice.sockets_after.as_ref())
+        .map(of)
+        .max()
+        .map(|most| most as f64)
 }
 
-/// What ran out first, as far as this tells.
+/// Returns a sentence about the resource that ran out first, as far as these counts show it.
 pub(super) fn ran_out(found: &Capacity) -> String {
     let at_edge = |what: Counted| {
         let row = found.grows.iter().find(|row| row.what == what)?;

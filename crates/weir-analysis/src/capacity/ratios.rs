@@ -10,13 +10,13 @@ use super::{Capacity, Ratio};
 use crate::equal;
 use crate::findings::Verdict;
 
-/// Degrees of freedom that the interval of a search is taken to have: a few ladders of a few rates each. Fewer make
-/// small p larger.
+/// Assumed degrees of freedom of a search's interval: a search has a few ladders of a few rates each. Fewer degrees
+/// make small p larger.
 const FREEDOM: u32 = 6;
 
-/// Each arm against the one that it is compared with. The interval is that of independent searches: what the machine
-/// did to both at once does not cancel, so it is too wide rather than too narrow. What it did to one of two that were searched one
-/// after the other is not in it.
+/// Compares each arm with the arm given in its `against`. The interval is that of independent searches: disturbances of
+/// the machine that affect both searches at once do not cancel, so it is too wide rather than too narrow. It does not
+/// cover disturbances of one of two searches that ran one after the other.
 pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
     let mut ratios: Vec<Ratio> = (1..found.len())
         .map(|arm| {
@@ -25,8 +25,9 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
         })
         .collect();
     let is_change = |place: usize| study.arms[place + 1].role == ArmRole::Change;
-    let counted = |place: &usize| ratios[*place].p.is_finite() && is_change(*place);
-    let family: Vec<usize> = (0..ratios.len()).filter(counted).collect();
+    let family: Vec<usize> = (0..ratios.len())
+        .filter(|place| ratios[*place].p.is_finite() && is_change(*place))
+        .collect();
     let p: Vec<f64> = family.iter().map(|place| ratios[*place].p).collect();
     let corrected = holm(&p);
     for (place, ratio) in ratios.iter_mut().enumerate() {
@@ -41,24 +42,20 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
     ratios
 }
 
-/// Takes back what is claimed of changes that are no further from 1 than the A/A arm is. Where searches come one after the
-/// other, that is what the machine makes of no difference at all, and without it nothing is claimed.
+/// Withdraws claims about changes whose ratio is no further from 1 than that of the A/A arm. If searches ran one after
+/// the other, the A/A arm shows how much the machine alone changes; without an A/A arm nothing is claimed then.
 fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
     let role = |place: usize| study.arms[place + 1].role;
     let mut places = 0..ratios.len();
-    let same = places.find(|place| role(*place) == ArmRole::SameAsBaseline);
-    let same = same.map(|place| ratios[place].clone());
+    let same = places
+        .find(|place| role(*place) == ArmRole::SameAsBaseline)
+        .map(|place| ratios[place].clone());
     let is_there = same.as_ref().map(|same| same.arm.clone());
     let same = same.filter(|same| same.verdict != Verdict::Invalid);
     if same.is_none() && !study.is_in_turn() {
         return;
     }
-    let reach = same.map(|same| {
-        (
-            equal::reach(same.verdict, same.ratio, same.interval),
-            same.arm,
-        )
-    });
+    let reach = same.map(|same| (equal::reach(same.verdict, same.ratio, same.interval), same.arm));
     for (place, claimed) in ratios.iter_mut().enumerate() {
         let is_of_change = role(place) == ArmRole::Change;
         let is_claim = !matches!(claimed.verdict, Verdict::Invalid | Verdict::Inconclusive);
@@ -79,8 +76,8 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
     }
 }
 
-/// Why nothing is claimed of searches one after the other where no A/A arm tells what changed in between: there is none, or
-/// its own search ended without a capacity.
+/// Returns the reason why nothing is claimed if searches ran one after the other and no A/A arm shows what changed in
+/// between: there is no A/A arm, or its own search ended without a capacity.
 fn unknown_between(same: Option<&str>) -> String {
     let unknown =
         "the arms were searched one after the other, and what changed in between is not known";
@@ -92,7 +89,7 @@ fn unknown_between(same: Option<&str>) -> String {
     }
 }
 
-/// Estimate, interval and p, without a verdict; not numbers where one of the two has no capacity.
+/// Returns estimate, interval and p, without a verdict; NaN if one of the two has no capacity.
 fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
     let both = [arm, against];
     let unclaimed = both.into_iter().find(|found| !found.claimed);
@@ -111,10 +108,7 @@ fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
     };
     let value = one.0 - other.0;
     // How many times farther from 0 the estimate is than its interval reaches, in units of the latter's t.
-    let half = match value > 0.0 {
-        true => value - between.low,
-        false => between.high - value,
-    };
+    let half = if value > 0.0 { value - between.low } else { between.high - value };
     let t = value.abs() / half * student_quantile(1.0 - between.confidence, FREEDOM);
     let known = |value: f64| match without {
         None => value,
@@ -136,26 +130,26 @@ fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
         p_holm: f64::NAN,
         family: 1,
         verdict: Verdict::Invalid,
-        because: without.map_or_else(String::new, |found| match found.claimed {
-            true => format!("the upper end of what {} carries is not known", found.arm),
-            false => format!("no capacity of {} can be claimed", found.arm),
+        because: without.map_or_else(String::new, |found| {
+            if found.claimed {
+                format!("the upper end of what {} carries is not known", found.arm)
+            } else {
+                format!("no capacity of {} can be claimed", found.arm)
+            }
         }),
     }
 }
 
-/// Where the answer is the generator's or the origin's limit, it is not known what the arm carries.
+/// Returns true if the arm's own capacity is known. It is not if the limit found is that of the generator or the
+/// origin.
 fn is_known(found: &Capacity) -> bool {
     found.claimed && found.low > 0.0 && found.ceiling.is_none()
 }
 
-/// The middle of the interval and the interval, on the logarithmic scale.
+/// Returns the middle of the interval and the interval, on the logarithmic scale.
 fn logs(found: &Capacity) -> (f64, Interval) {
     let (low, high) = (found.low.ln(), found.high.ln());
-    let interval = Interval {
-        low,
-        high,
-        confidence: found.confidence,
-    };
+    let interval = Interval { low, high, confidence: found.confidence };
     (0.5 * (low + high), interval)
 }
 
@@ -184,10 +178,9 @@ fn judge(study: &Study, ratio: &mut Ratio) {
     (ratio.verdict, ratio.because) = match outcome {
         Outcome::Better => (Verdict::Better, format!("the whole interval is above 1{p}")),
         Outcome::Worse => (Verdict::Worse, format!("the whole interval is below 1{p}")),
-        Outcome::Equivalent => (
-            Verdict::Equivalent,
-            format!("the whole interval is within {band}"),
-        ),
+        Outcome::Equivalent => {
+            (Verdict::Equivalent, format!("the whole interval is within {band}"))
+        }
         Outcome::Inconclusive => (
             Verdict::Inconclusive,
             format!("the interval neither clearly excludes 1 nor is within {band}{p}"),
@@ -252,28 +245,10 @@ mod tests {
         // Without an A/A arm, and with one of which no capacity is known.
         for (same, is_in_turn, claimed, wanted, why) in [
             (false, false, Verdict::Better, Verdict::Better, ""),
-            (
-                false,
-                true,
-                Verdict::Better,
-                Verdict::Inconclusive,
-                "`a/a: true` shows it",
-            ),
-            (
-                false,
-                true,
-                Verdict::Equivalent,
-                Verdict::Inconclusive,
-                "`a/a: true` shows it",
-            ),
+            (false, true, Verdict::Better, Verdict::Inconclusive, "`a/a: true` shows it"),
+            (false, true, Verdict::Equivalent, Verdict::Inconclusive, "`a/a: true` shows it"),
             (false, true, Verdict::Invalid, Verdict::Invalid, ""),
-            (
-                true,
-                true,
-                Verdict::Better,
-                Verdict::Inconclusive,
-                "the A/A arm same",
-            ),
+            (true, true, Verdict::Better, Verdict::Inconclusive, "the A/A arm same"),
             (true, false, Verdict::Better, Verdict::Better, ""),
         ] {
             let count = if same { 3 } else { 2 };

@@ -1,5 +1,4 @@
-//! How much an arm carries, in sentences: what was found, what it rests on, and what to do where nothing can be
-//! claimed.
+//! Sentences about the capacity of an arm: the result, its basis, and the advice if nothing can be claimed.
 
 use std::time::Duration;
 
@@ -10,18 +9,18 @@ use super::{Capacity, CapacityFindings, CurvePoint, UNIT, curve};
 use crate::findings::Verdict;
 use crate::names::{self, ms, rate};
 
-/// A scatter below this is not worth a sentence.
+/// Scatter, as a share, below which no sentence mentions it.
 const FELT_SCATTER: f64 = 0.009;
-/// How many times the connections to ask with where all were busy: two doublings tell whether they are the limit.
+/// Factor by which to increase the connections if all were busy: two doublings show if they are the limit.
 const MORE: u32 = 4;
 
-/// How much an arm carries by the search's record alone, in a sentence.
+/// Returns a sentence about the capacity of an arm, made from the search's record alone.
 pub fn sentence(record: &CapacityRecord) -> String {
     carries(&super::ended(record))
 }
 
-/// Sentence about how much an arm carries: `stock carries 4,310 to 4,520 requests/s within p99 < 30ms (95 %): 4,310/s held
-/// for 65 s, 4,700/s broke after 4 s.`
+/// Returns a sentence about the capacity of an arm: `stock carries 4,310 to 4,520 requests/s within p99 < 30ms (95 %):
+/// 4,310/s held for 65 s, 4,700/s broke after 4 s.`
 pub fn carries(found: &Capacity) -> String {
     let (arm, within) = (&found.arm, objective(found));
     if !found.claimed {
@@ -52,13 +51,10 @@ pub fn carries(found: &Capacity) -> String {
     }
 }
 
-/// Rates that were seen to hold and to break: `4,310/s held for 65 s, 4,700/s broke after 4 s`.
+/// Lists the rates that held and broke: `4,310/s held for 65 s, 4,700/s broke after 4 s`.
 fn observations(found: &Capacity) -> String {
-    let for_s = if found.held_s > 0.0 {
-        format!(" for {:.0} s", found.held_s)
-    } else {
-        String::new()
-    };
+    let for_s =
+        if found.held_s > 0.0 { format!(" for {:.0} s", found.held_s) } else { String::new() };
     let held = format!("{}/s held{for_s}", rate(found.verified));
     match found.broke {
         Some(broke) => format!("{held}, {}", broken(broke)),
@@ -67,31 +63,20 @@ fn observations(found: &Capacity) -> String {
 }
 
 fn broken(broke: ObservedRecord) -> String {
-    format!(
-        "{}/s broke after {} s",
-        rate(broke.rate),
-        short_s(broke.seconds)
-    )
+    format!("{}/s broke after {} s", rate(broke.rate), short_s(broke.seconds))
 }
 
-/// Seconds: whole ones, or tenths of a few.
+/// Formats seconds: with one decimal below 9.95, else without.
 fn short_s(seconds: f64) -> String {
-    if seconds < 9.95 {
-        format!("{seconds:.1}")
-    } else {
-        format!("{seconds:.0}")
-    }
+    if seconds < 9.95 { format!("{seconds:.1}") } else { format!("{seconds:.0}") }
 }
 
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
-        .unwrap_or_default()
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// What there is to say of an arm; the first sentence is [`carries`].
+/// Returns all sentences about an arm; the first one is [`carries`].
 pub(super) fn answer(found: &Capacity) -> Vec<String> {
     let mut all = vec![carries(found)];
     // Where something else than the server is at the upper end, none of them broke there.
@@ -99,10 +84,7 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
         all.extend(found.deciding().map(|limit| format!("{limit} decides.")));
     }
     if let Some((low, high)) = found.fresh {
-        let sustains = match found.claimed {
-            true => "This is what it sustains. ",
-            false => "",
-        };
+        let sustains = if found.claimed { "This is what it sustains. " } else { "" };
         all.push(format!(
             "{sustains}For some seconds after a fresh start it carries {} to {}/s: something builds up over time that only a longer trial shows.",
             rate(low),
@@ -142,7 +124,7 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
     all
 }
 
-/// Sentence about trials that broke only because the server stood still for a moment, if any did.
+/// Returns a sentence about trials that broke only because the server stood still for a moment, if there are any.
 fn stalls(found: &Capacity) -> Option<String> {
     let trials = match found.stalls {
         0 => return None,
@@ -154,7 +136,7 @@ fn stalls(found: &Capacity) -> Option<String> {
     ))
 }
 
-/// Sentence about how much the limit itself moved, if it did by more than the trials can tell.
+/// Returns a sentence about how much the limit itself moved, if that is more than a negligible scatter.
 fn scatter(found: &Capacity) -> Option<String> {
     let scatter = found.scatter.filter(|scatter| *scatter >= FELT_SCATTER)?;
     let minutes = (found.seconds.1 / 60.0).round().max(1.0);
@@ -163,34 +145,28 @@ fn scatter(found: &Capacity) -> Option<String> {
     } else {
         "meanwhile".to_owned()
     };
-    Some(format!(
-        "Its limit moved by ±{:.1} % {time}.",
-        Percent(scatter)
-    ))
+    Some(format!("Its limit moved by ±{:.1} % {time}.", Percent(scatter)))
 }
 
-/// The answer to the question of the study, a line for each thought.
+/// Returns the answer to the study's question, one topic per line.
 pub(crate) fn summary(found: &CapacityFindings) -> String {
     if let [one] = &found.arms[..] {
         let rest = one.words.get(1..).unwrap_or_default().join(" ");
         return format!("{}\n{rest}", carries(one)).trim_end().to_owned();
     }
-    let known = found
-        .ratios
-        .iter()
-        .filter(|ratio| ratio.verdict != Verdict::Invalid);
-    let ratios = known.map(|ratio| {
-        let (low, high) = ratio.interval;
-        let shown = match ratio.verdict {
-            Verdict::Better | Verdict::Worse => "",
-            Verdict::Equivalent => "; no difference that matters",
-            _ => "; a difference could not be shown",
-        };
-        format!(
-            "{} carries {:.2} times as much as {} ({low:.2} to {high:.2}{shown}).",
-            ratio.arm, ratio.ratio, ratio.against
-        )
-    });
+    let ratios =
+        found.ratios.iter().filter(|ratio| ratio.verdict != Verdict::Invalid).map(|ratio| {
+            let (low, high) = ratio.interval;
+            let shown = match ratio.verdict {
+                Verdict::Better | Verdict::Worse => "",
+                Verdict::Equivalent => "; no difference that matters",
+                _ => "; a difference could not be shown",
+            };
+            format!(
+                "{} carries {:.2} times as much as {} ({low:.2} to {high:.2}{shown}).",
+                ratio.arm, ratio.ratio, ratio.against
+            )
+        });
     let ratios: Vec<String> = ratios.collect();
     let each = found.arms.iter().map(carries);
     let lines = std::iter::once(ratios.join(" ")).chain(each);
@@ -198,7 +174,7 @@ pub(crate) fn summary(found: &CapacityFindings) -> String {
     lines.join("\n")
 }
 
-/// Sentences about why no capacity is claimed, what was seen, and what to do.
+/// Returns sentences that say why no capacity is claimed, what was observed, and what to do.
 fn nothing(found: &Capacity) -> String {
     let (arm, within) = (&found.arm, objective(found));
     let seen = seen_in_short(found);
@@ -223,10 +199,9 @@ fn nothing(found: &Capacity) -> String {
                     .to_owned(),
             }
         ),
-        Some(CapacityEnd::Never) => format!(
-            "{arm} kept {within} at none of the rates that were tried{}.",
-            never(found)
-        ),
+        Some(CapacityEnd::Never) => {
+            format!("{arm} kept {within} at none of the rates that were tried{}.", never(found))
+        }
         Some(CapacityEnd::Broken(at)) => format!(
             "{arm} stopped answering above {} {UNIT} and did not recover, so nothing is claimed.{seen} See what it logged, start it again, and search below that rate.",
             rate(at)
@@ -241,25 +216,17 @@ fn nothing(found: &Capacity) -> String {
     }
 }
 
-/// Sentence about rates that short trials carried and broke, if any: ` 9,000/s was carried for 8.0 s, 9,800/s broke after
-/// 2.5 s.`
+/// Returns a sentence about the rates that short trials carried and broke, if any: ` 9,000/s was carried for 8.0 s,
+/// 9,800/s broke after 2.5 s.`
 fn seen_in_short(found: &Capacity) -> String {
     let carried = found.carried.map(|carried| {
-        format!(
-            "{}/s was carried for {} s",
-            rate(carried.rate),
-            short_s(carried.seconds)
-        )
+        format!("{}/s was carried for {} s", rate(carried.rate), short_s(carried.seconds))
     });
     let seen: Vec<String> = carried.into_iter().chain(found.broke.map(broken)).collect();
-    if seen.is_empty() {
-        String::new()
-    } else {
-        format!(" {}.", seen.join(", "))
-    }
+    if seen.is_empty() { String::new() } else { format!(" {}.", seen.join(", ")) }
 }
 
-/// What the lowest rate showed, and what could be asked for instead.
+/// Returns a clause about the observation at the lowest rate, and an objective within reach.
 fn never(found: &Capacity) -> String {
     let lowest = found.curve.first();
     let Some((lowest, limit)) = lowest.and_then(|at| Some((at, found.limits.get(at.limit)?)))
@@ -268,10 +235,8 @@ fn never(found: &Capacity) -> String {
     };
     let at = rate(lowest.rate);
     let percent = |share: f64| format!("{:.3} %", Percent(share));
-    let floor = match found.floor > curve::allowed(limit) {
-        true => "; fewer requests do not help",
-        false => "",
-    };
+    let floor =
+        if found.floor > curve::allowed(limit) { "; fewer requests do not help" } else { "" };
     let Some((seen, nearest)) = nearest(lowest, limit) else {
         return format!(
             ": at {at}/s, the lowest, {} of the requests broke {limit}{floor}",
@@ -285,15 +250,13 @@ fn never(found: &Capacity) -> String {
     format!(": at {at}/s, the lowest, {seen}{floor}. An objective within reach is {nearest}")
 }
 
-/// What a point showed of what has the limit (nanoseconds, or a share), and a limit above that.
+/// Returns the measured value of the limited quantity at a point (nanoseconds, or a share), and a limit above it.
 fn nearest(point: &CurvePoint, limit: &Limit) -> Option<(f64, Limit)> {
     let time = |ns: f64| Duration::from_nanos(round_up(ns * 1.25) as u64);
     match limit {
         Limit::Quantile(quantile, _) => {
             let known = [0.5, 0.9, 0.99, 0.999].into_iter().zip(point.quantiles());
-            let own = known
-                .into_iter()
-                .find(|(known, _)| (known - quantile).abs() < 1e-9);
+            let own = known.into_iter().find(|(known, _)| (known - quantile).abs() < 1e-9);
             let ns = own?.1? as f64;
             Some((ns, Limit::Quantile(*quantile, time(ns))))
         }
@@ -309,23 +272,23 @@ fn nearest(point: &CurvePoint, limit: &Limit) -> Option<(f64, Limit)> {
     }
 }
 
-/// The next of 1, 1.5, 2, 3, 5 and 7 times a power of ten.
+/// Rounds up to the next of 1, 1.5, 2, 3, 5 and 7 times a power of ten.
 fn round_up(value: f64) -> f64 {
     let power = 10_f64.powi(value.max(1.0).log10().floor() as i32);
-    let steps = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0].map(|step| step * power);
-    steps
+    [1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0]
+        .map(|step| step * power)
         .into_iter()
         .find(|step| *step >= value)
         .unwrap_or(value)
 }
 
-/// The objective: `p99 < 30ms, errors < 0.01%`.
+/// Returns the objective: `p99 < 30ms, errors < 0.01%`.
 fn objective(found: &Capacity) -> String {
     let limits: Vec<String> = found.limits.iter().map(Limit::to_string).collect();
     names::listed(&limits)
 }
 
-/// Whose limit a ceiling is.
+/// Returns the name of the component whose limit a ceiling is.
 fn whose(of: CeilingOf) -> &'static str {
     match of {
         CeilingOf::Generator => "the load generator",
@@ -335,7 +298,7 @@ fn whose(of: CeilingOf) -> &'static str {
     }
 }
 
-/// A share in percent, with as many of so many decimals as it needs.
+/// A share that is displayed in percent, with the given number of decimals at most (2 by default).
 struct Percent(f64);
 
 impl std::fmt::Display for Percent {

@@ -1,4 +1,4 @@
-//! How much each arm carries within the study's objective.
+//! Findings about the capacity of each arm within the study's objective.
 
 use serde::{Deserialize, Serialize};
 use weir_model::limit::Limit;
@@ -8,30 +8,30 @@ use weir_model::record::{
 
 use super::{CountedReason, LeftOut, Verdict};
 
-/// What capacities are counted in.
+/// Unit of capacities.
 pub const UNIT: &str = "requests/s";
 
-/// How much the arms of a run carry.
+/// Capacities of a run's arms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacityFindings {
-    /// In the order of the study.
+    /// Capacity of each arm, in the order of the study.
     pub arms: Vec<Capacity>,
-    /// Each arm's capacity against that of the arm that it is compared with, in the order of the study; empty where
-    /// there is one arm alone.
+    /// Capacity of each arm compared with that of the arm in its `against`, in the order of the study; empty if there
+    /// is only one arm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,
-    /// SUSPECT when more than one in twenty of an arm's trials that were used are, INVALID when none could be used.
+    /// Validity: SUSPECT if more than one in twenty of an arm's usable trials are, INVALID if none could be used.
     pub validity: Validity,
-    /// Reasons, each with how many of the trials it concerns.
+    /// Reasons for doubt, each with the number of trials that it concerns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<CountedReason>,
-    /// Trials that no figure rests on.
+    /// Trials that are left out of all figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
 }
 
-/// How much one arm carries within the objective. Rates are requests per second.
+/// Capacity of one arm within the objective. Rates are requests per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Capacity {
@@ -39,14 +39,14 @@ pub struct Capacity {
     pub arm: String,
     /// The load.
     pub load: String,
-    /// Whether `low` to `high` may be taken for the capacity: a long trial near `low` has held. If not, they are what
-    /// the search had come to, and 0 where it had come to nothing.
+    /// True if `low` to `high` may be taken for the capacity: a long trial near `low` has held. If false, they are the
+    /// search's last state, and 0 if it had none.
     pub claimed: bool,
-    /// Lower end of the interval of the capacity; where it is not claimed, of what the search had come to.
+    /// Lower end of the interval of the capacity; if the capacity is not claimed, that of the search's last state.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub high: f64,
-    /// What rates are counted in: [`UNIT`].
+    /// Unit of the rates: [`UNIT`].
     pub unit: String,
     /// Confidence of the interval, 0..1.
     pub confidence: f64,
@@ -54,150 +54,152 @@ pub struct Capacity {
     #[serde(with = "texts")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub limits: Vec<Limit>,
-    /// Place among the limits of the one that breaks first.
+    /// Index among the limits of the one that breaks first.
     pub decides: usize,
-    /// Whether `low` and `high` are a rate that held and one that broke, without any probability.
+    /// True if `low` and `high` are a rate that held and one that broke, without any probability.
     #[serde(default)]
     pub is_bracket: bool,
-    /// Standard deviation of the limit from trial to trial, as a share; `None` where too little was seen of it.
+    /// Standard deviation of the limit from trial to trial, as a share; `None` if there were too few trials to estimate
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scatter: Option<f64>,
-    /// Trials that broke only because the arm stalled: stood still for a moment, and recovered.
+    /// Number of trials that broke only because the arm stalled: stood still for a moment, and recovered.
     #[serde(default)]
     pub stalls: usize,
-    /// The highest rate that a hold has held; 0: none has.
+    /// Highest rate that a hold has held; 0 if none has.
     pub verified: f64,
-    /// How long that hold lasted, seconds.
+    /// Duration of that hold, seconds.
     pub held_s: f64,
-    /// The lowest rate above it that broke, and after how long.
+    /// Lowest rate above `verified` that broke, and the seconds until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broke: Option<ObservedRecord>,
-    /// The highest rate that a short trial has carried, below each that broke.
+    /// Highest rate that a short trial has carried, below all rates that broke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<ObservedRecord>,
-    /// The interval of what short trials on a rested arm held, where a long one did not hold it.
+    /// Interval of the rates that short trials on a rested arm held, if a long trial did not hold them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<(f64, f64)>,
-    /// What it carries in a burst.
+    /// Capacity in a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<BurstRecord>,
-    /// Responses per second of the arm when it has more to do than it can.
+    /// Responses per second of the arm under more load than it can carry.
     pub saturated: f64,
-    /// Share of the responses (0..1) that break the deciding limit at any rate.
+    /// Share of the responses (0..1) that break the deciding limit at every rate.
     pub floor: f64,
-    /// A limit of the measurement itself that the answer is within reach of.
+    /// Limit of the measurement itself, if the answer is close to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingRecord>,
-    /// Seconds of trials, without and with the long ones, rests before them included.
+    /// Seconds of trials without holds, and with them; rests before trials are included.
     pub seconds: (f64, f64),
-    /// Of these seconds without any load, for the arm to come to rest.
+    /// Seconds of these without any load, in which the arm came to rest.
     pub rest_s: f64,
-    /// Connections that it was asked over.
+    /// Number of connections that the load used.
     pub connections: u32,
-    /// Why the search has ended; `None`: it has not.
+    /// Reason why the search ended; `None` if it has not ended.
     pub end: Option<CapacityEnd>,
-    /// Where the time was too short: the budget of the whole run, seconds by the clock, that would be enough.
+    /// Budget of the whole run, in seconds by the clock, that would be enough, if the time was too short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enough_s: Option<f64>,
-    /// Response times against the rate, ascending: short trials whose rates differ by less than 1 % are one point.
+    /// Response times against the rate, ascending. Short trials whose rates differ by less than 1 % are one point.
     pub curve: Vec<CurvePoint>,
     /// Long trials, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<CurvePoint>,
-    /// The trials that the curve is made of, one by one, in order of time.
+    /// Trials behind the curve, one by one, in order of time.
     pub trials: Vec<CurvePoint>,
-    /// The rate from which on the p99 stays above twice its lowest value; `None` where it does not get there.
+    /// Rate from which on the p99 stays above twice its lowest value; `None` if there is no such rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<f64>,
-    /// What was counted at low rates, at the edge and above it; empty where there is no edge.
+    /// Counts at low rates, at the edge and above it; empty if there is no edge.
     pub grows: Vec<Growth>,
-    /// What ran out first as far as the counters tell, in a sentence; empty where they do not.
+    /// Sentence about the resource that ran out first, as far as the counters show it; empty if they do not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ran_out: String,
-    /// What was known after each step of the search, in order of time.
+    /// State of knowledge after each step of the search, in order of time.
     pub bracket: Vec<BracketPoint>,
-    /// The answer for this arm, in sentences; the first one is what it carries.
+    /// Answer for this arm, in sentences; the first one states the capacity.
     pub words: Vec<String>,
 }
 
 impl Capacity {
-    /// The limit that breaks first.
+    /// Returns the limit that breaks first.
     pub fn deciding(&self) -> Option<&Limit> {
         self.limits.get(self.decides)
     }
 }
 
-/// What requests met at a rate. Quantiles are those of all requests that were due, taken together and never averaged;
-/// `None`: of a request that was not answered.
+/// Response times and outcome at a rate. Quantiles are those of all requests that were due, taken together and never
+/// averaged; `None` if the quantile falls on a request that was not answered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
-    /// Requests per second that were asked for.
+    /// Intended requests per second.
     pub rate: f64,
     /// Quantile 0.5 of the response time, nanoseconds.
     pub p50: Option<u64>,
-    /// Quantile 0.9.
+    /// Quantile 0.9 of the response time, nanoseconds.
     pub p90: Option<u64>,
-    /// Quantile 0.99.
+    /// Quantile 0.99 of the response time, nanoseconds.
     pub p99: Option<u64>,
-    /// Quantile 0.999.
+    /// Quantile 0.999 of the response time, nanoseconds.
     pub p999: Option<u64>,
-    /// Place among the limits of the one that was broken most, or was nearest to that.
+    /// Index among the limits of the one that was broken most, or came nearest to it.
     pub limit: usize,
-    /// Share of the requests that broke it, 0..1; as [`weir_model::record::TrialRecord::bad`] for a limit on the mean.
+    /// Share of the requests that broke that limit, 0..1; for a limit on the mean as
+    /// [`weir_model::record::TrialRecord::bad`].
     pub bad: f64,
-    /// Whether every limit of the objective held.
+    /// True if every limit of the objective held.
     pub holds: bool,
-    /// Trials behind it.
+    /// Number of trials behind the point.
     pub trials: u32,
-    /// Their measured seconds.
+    /// Measured seconds of these trials.
     pub seconds: f64,
-    /// Requests that were due.
+    /// Number of requests that were due.
     pub requests: u64,
-    /// What the trials were for; `None` where they were for several things, or that was not written down.
+    /// Search stage of the trials; `None` if they belong to several stages, or it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<SearchStage>,
 }
 
 impl CurvePoint {
-    /// Its four quantiles, ascending.
+    /// Returns the four quantiles, ascending.
     pub fn quantiles(&self) -> [Option<u64>; 4] {
         [self.p50, self.p90, self.p99, self.p999]
     }
 }
 
-/// What was known after a step of the search.
+/// State of knowledge after a step of the search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BracketPoint {
-    /// What the step was for.
+    /// Stage of the step.
     pub stage: SearchStage,
-    /// Seconds of measured load of this arm until then.
+    /// Seconds of measured load of this arm up to this step.
     pub seconds: f64,
-    /// Requests per second between which the capacity was thought to be; `None`: nothing was known yet.
+    /// Requests per second between which the capacity was believed to be; `None` if nothing was known yet.
     pub between: Option<(f64, f64)>,
 }
 
-/// Something that was counted, at three loads: low ones, the edge, and more than is carried. `None`: not measured there.
+/// A count at three loads: low rates, the edge, and above the edge. `None` if it was not measured there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Growth {
-    /// What.
+    /// The quantity that is counted.
     pub what: Counted,
-    /// At rates of at most half the capacity, or at the lowest ones that were tried.
+    /// Value at rates of at most half the capacity, or at the lowest rates that were tried.
     pub low: Option<f64>,
-    /// Within the capacity's interval and 1 % around it.
+    /// Value within the capacity's interval and 1 % around it.
     pub edge: Option<f64>,
-    /// Above that.
+    /// Value above that interval.
     pub above: Option<f64>,
 }
 
-/// What is counted beside the response times.
+/// Quantity that is counted beside the response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// Requests per second that were asked for.
+    /// Intended requests per second.
     Rate,
     /// Responses per second.
     Completed,
@@ -211,15 +213,15 @@ pub enum Counted {
     OriginCpu,
     /// Connections to the origin per request.
     OriginConnects,
-    /// Connections from the generator that were opened again, per request.
+    /// Connections from the generator that had to be opened again, per request.
     Reconnects,
-    /// The most sockets in TIME_WAIT.
+    /// Highest number of sockets in TIME_WAIT.
     TimeWait,
-    /// The most sockets in any other state.
+    /// Highest number of sockets in all other states.
     Sockets,
 }
 
-/// The capacity of an arm against that of another.
+/// Capacity of an arm compared with that of another.
 ///
 /// With [`Verdict::Invalid`] there is nothing to show: ratio and interval are not numbers (null in JSON).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -227,25 +229,25 @@ pub enum Counted {
 pub struct Ratio {
     /// The arm.
     pub arm: String,
-    /// What it is compared with.
+    /// Name of the arm that it is compared with.
     pub against: String,
-    /// Capacity of the arm / that of the other.
+    /// Capacity of the arm / capacity of the other arm.
     pub ratio: f64,
-    /// Its interval.
+    /// Interval of the ratio.
     pub interval: (f64, f64),
-    /// Two-sided p of there being no difference.
+    /// Two-sided p under the hypothesis of no difference.
     pub p: f64,
-    /// The same after Holm's correction over all changes.
+    /// p after Holm's correction over all changes.
     pub p_holm: f64,
-    /// Comparisons that p is corrected for.
+    /// Number of comparisons that p is corrected for.
     pub family: u32,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why, in half a sentence.
+    /// Reason for the verdict, in half a sentence.
     pub because: String,
 }
 
-/// Limits in the words of their users.
+/// Serialises limits as the text that users write.
 mod texts {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,4 +1,4 @@
-//! Arms that were not what their levels say.
+//! Findings about arms whose settings were not in force, or had no effect.
 
 use serde::{Deserialize, Serialize};
 use weir_model::record::Inert;
@@ -7,27 +7,27 @@ use weir_parameters::Counter;
 
 use crate::names::metric_words;
 
-/// An arm of which all that it changes was read as being in force in the arm that it is compared with too, and
-/// that differs from it clearly all the same: one of the two is wrong, and it is not the measurement.
+/// An arm whose changes were all read back as in force in the arm that it is compared with too, although the two
+/// clearly differ. Reading and measurement contradict each other, and the reading is wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MisreadArm {
     /// The arm.
     pub arm: String,
-    /// What it is compared with.
+    /// Name of the arm that it is compared with.
     pub against: String,
-    /// The levels as they were read.
+    /// Levels as they were read back.
     pub levels: Vec<Inert>,
-    /// The load under which they differ most.
+    /// Load under which the arms differ most.
     pub load: String,
-    /// On what.
+    /// Metric on which they differ most.
     pub metric: Metric,
     /// The ratio arm / against.
     pub ratio: f64,
 }
 
 impl MisreadArm {
-    /// What does not fit, as a sentence.
+    /// Returns the contradiction as a sentence.
     pub fn sentence(&self) -> String {
         let ids: Vec<&str> = self.levels.iter().map(|level| &*level.id).collect();
         let (values, were) = match ids.len() {
@@ -47,31 +47,31 @@ impl MisreadArm {
     }
 }
 
-/// A change whose purpose shows in a counter, and the counter did not move.
+/// A change without the movement of the counter in which its purpose shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ineffective {
     /// The arm.
     pub arm: String,
-    /// What it is compared with.
+    /// Name of the arm that it is compared with.
     pub against: String,
-    /// The parameter.
+    /// Id of the parameter.
     pub id: String,
-    /// The level that was asked for.
+    /// Level that the arm requests.
     pub level: String,
-    /// What was counted.
+    /// Counter that should have moved.
     pub counter: Counter,
-    /// The counter of the arm.
+    /// Value of the counter in the arm.
     pub value: f64,
-    /// The same of what it is compared with, which has the parameter switched off.
+    /// Value of the counter in the arm that it is compared with, in which the parameter is off.
     pub other: f64,
-    /// What keeps it from taking effect, as a clause, where another setting of the arm does.
+    /// Clause about another setting of the arm that keeps the change from taking effect; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
 impl Ineffective {
-    /// What was counted, as a clause.
+    /// Returns both values of the counter, as a clause.
     pub fn why(&self) -> String {
         let (value, other, what) = match self.counter {
             Counter::OriginConnections => (
@@ -95,14 +95,8 @@ impl Ineffective {
         format!("{value} {what}, and {other} in {}{because}", self.against)
     }
 
-    /// That it did not take effect, as a sentence.
+    /// Returns a sentence that says that the change did not take effect.
     pub fn sentence(&self) -> String {
-        format!(
-            "{} = {} did not take effect in {}: {}.",
-            self.id,
-            self.level,
-            self.arm,
-            self.why()
-        )
+        format!("{} = {} did not take effect in {}: {}.", self.id, self.level, self.arm, self.why())
     }
 }

@@ -1,75 +1,76 @@
-//! Whether resources grow linearly with the load.
+//! Findings about the growth of resources with the load, linear or not.
 
 use serde::{Deserialize, Serialize};
 use weir_limits::Resource;
 
-/// How the resources of an arm grew with the rate.
+/// Growth of an arm's resources with the rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowthFindings {
     /// The arm.
     pub arm: String,
-    /// The loads that differ in their rate alone; of a search the one whose rate it varied.
+    /// Loads that differ only in their rate; in a search, the load whose rate was varied.
     pub loads: Vec<String>,
-    /// Windows that it rests on: times at one rate that was carried.
+    /// Number of windows behind the findings: times at one rate that was carried.
     pub windows: u32,
-    /// The lowest and the highest rate of them, in requests per second that were answered as expected.
+    /// Lowest and highest rate of the windows, in requests per second that were answered as expected.
     pub rates: (f64, f64),
-    /// Whether arms took turns: nothing is then told from samples, because these are of all arms.
+    /// True if arms took turns. Samples are then not used, because they cover all arms together.
     pub in_turns: bool,
-    /// CPU, memory, network, connections; several quantities may tell of one.
+    /// Findings on CPU, memory, network and connections; several quantities may belong to one resource.
     pub resources: Vec<ResourceGrowth>,
     /// The answer, in sentences.
     pub words: String,
 }
 
-/// How one quantity grew with the rate.
+/// Growth of one quantity with the rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResourceGrowth {
     /// The resource.
     pub resource: Resource,
-    /// The quantity of `limits/quantities.yaml` that tells of it.
+    /// The quantity of `limits/quantities.yaml` that measures the resource.
     pub quantity: String,
-    /// Its unit: `CPUs`, `share` (0..1), `bytes`, `bytes/s`, or nothing for a number of things.
+    /// Unit of the quantity: `CPUs`, `share` (0..1), `bytes`, `bytes/s`, or empty for a number of things.
     pub unit: String,
-    /// How it grows.
+    /// Shape of the growth.
     pub shape: Shape,
-    /// Whether a straight line tells all of it; `None`: unknown.
+    /// True if a straight line describes the growth; `None` if unknown.
     pub linear: Option<bool>,
-    /// What 1,000 requests/s more take, and its 95 % interval, by one straight line; `None` in too few windows.
+    /// Increase per 1,000 requests/s and its 95 % interval, from one straight line; `None` if there are too few
+    /// windows.
     pub slope: Option<(f64, (f64, f64))>,
-    /// What it is at a rate of 0, by the same line.
+    /// Value at a rate of 0, from the same line.
     pub intercept: Option<f64>,
-    /// Where it bends.
+    /// Rate at which the slope changes, if it does at one rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bend: Option<Bends>,
-    /// Windows in which it is known: requests per second, and its value, by rate.
+    /// Windows in which the quantity is known: (requests per second, value), by rate.
     pub points: Vec<(f64, f64)>,
-    /// Why the shape is unknown; empty where it is known.
+    /// Reason why the shape is unknown; empty if it is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
 }
 
-/// How something grows.
+/// Shape of the growth of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// It is the same at all rates, within 2 %.
+    /// Same value at all rates, within 2 %.
     Constant,
-    /// Along a straight line.
+    /// Straight line.
     Linear,
-    /// Its slope changes at one rate.
+    /// Two straight lines that meet at one rate.
     Bend,
-    /// Neither a straight line nor two that meet.
+    /// Neither one straight line nor two that meet.
     Curve,
-    /// It is known in too few windows, or the interval of its slope includes 0.
+    /// Unknown: there are too few windows, or the interval of the slope includes 0.
     Unknown,
 }
 
 impl Shape {
-    /// Whether a straight line tells all of it; `None`: unknown.
+    /// Returns true if a straight line describes the growth; `None` if unknown.
     pub fn is_linear(self) -> Option<bool> {
         match self {
             Shape::Constant | Shape::Linear => Some(true),
@@ -83,12 +84,12 @@ impl Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bends {
-    /// The rate, in requests per second, and its 95 % interval.
+    /// Rate of the change, in requests per second, and its 95 % interval.
     pub at: (f64, (f64, f64)),
-    /// What 1,000 requests/s more take before it.
+    /// Increase per 1,000 requests/s below that rate.
     pub before: f64,
-    /// And behind it.
+    /// Increase per 1,000 requests/s above that rate.
     pub after: f64,
-    /// The value at the bend.
+    /// Value of the quantity at that rate.
     pub value: f64,
 }

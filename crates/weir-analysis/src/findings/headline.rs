@@ -1,26 +1,24 @@
-//! What to know beside an answer.
+//! Validity of an answer, and what it leaves out.
 
 use serde::{Deserialize, Serialize};
 use weir_model::record::{Outcome, Validity};
 
-/// Whether an answer may be believed, and what it leaves out.
+/// Validity of an answer, and what it leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Headline {
-    /// The worst validity of the loads and matrices that the answer rests on; INVALID when there are
-    /// none.
+    /// Worst validity of the loads and matrices behind the answer; INVALID if there are none.
     pub validity: Validity,
-    /// Why it is not VALID, in one sentence without a full stop; empty when it is.
+    /// Reason why the answer is not VALID, in one sentence without a full stop; empty if it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
-    /// Why the run is not what was planned; `None` when it is.
+    /// Reason why the run is not the one that was planned; `None` if it is.
     pub incomplete: Option<Incomplete>,
-    /// Loads beside the answer that are INVALID as a whole and say nothing. Empty when the answer
-    /// itself is INVALID.
+    /// Loads, apart from those behind the answer, that are INVALID as a whole. Empty if the answer itself is INVALID.
     pub left_out: Vec<String>,
 }
 
-/// Of a run that says nothing.
+/// The headline of a run without findings: INVALID.
 impl Default for Headline {
     fn default() -> Headline {
         Headline {
@@ -32,11 +30,12 @@ impl Default for Headline {
     }
 }
 
-/// How a run ended that did not end as planned.
+/// End of a run that did not end as planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Incomplete {
-    /// How; `None`: it has no end. Complete: not everything that was planned was recorded.
+    /// Outcome of the run; `None` if it has no end. Complete if it ended, but not everything that was planned was
+    /// recorded.
     pub outcome: Option<Outcome>,
     /// The error; empty without one.
     pub error: String,

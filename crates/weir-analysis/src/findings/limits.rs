@@ -1,12 +1,12 @@
-//! Whether arms stay within a limit.
+//! Findings about the study's absolute limit.
 
 use serde::{Deserialize, Serialize};
 use weir_model::study::Metric;
 
-/// Whether one arm stays within the study's limit ([`weir_model::study::Objective::within`]).
+/// Verdict on one arm under the study's limit ([`weir_model::study::Objective::within`]).
 ///
-/// With [`Holding::Invalid`], and where too few requests were answered for the quantile to
-/// exist, there is no estimate: value and interval are not numbers (null in JSON).
+/// There is no estimate with [`Holding::Invalid`], or if too few requests were answered for the quantile to exist:
+/// value and interval are then not numbers (null in JSON).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitFindings {
@@ -18,29 +18,29 @@ pub struct LimitFindings {
     pub limit_ns: u64,
     /// Hodges-Lehmann estimate of the metric over the replicates, in nanoseconds.
     pub value_ns: f64,
-    /// Its exact interval, in nanoseconds.
+    /// Exact interval of the estimate, in nanoseconds.
     pub interval_ns: (f64, f64),
-    /// Confidence that the interval really has.
+    /// Actual confidence of the interval.
     pub confidence: f64,
-    /// Replicates behind it: groups of neighbouring blocks.
+    /// Number of replicates: groups of neighbouring blocks.
     pub n: u32,
-    /// What it comes to.
+    /// Verdict on the limit.
     pub verdict: Holding,
-    /// Why, in half a sentence.
+    /// Reason for the verdict, in half a sentence.
     pub because: String,
 }
 
-/// Whether something holds: a limit, or a ratio when arms run alone.
+/// Verdict if something holds: a limit, or a ratio when arms run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Holding {
-    /// The whole interval lies within the limit.
+    /// Holds: the whole interval lies within the limit.
     Holds,
-    /// The whole interval lies beyond it, or too many requests were not answered at all.
+    /// Does not hold: the whole interval lies beyond the limit, or too many requests were not answered at all.
     DoesNotHold,
-    /// Neither: the interval reaches over the limit, or is not sure enough.
+    /// Undecided: the interval reaches over the limit, or its confidence is too low.
     NotShown,
-    /// There are no valid figures.
+    /// Invalid: there are no valid figures.
     Invalid,
 }

@@ -1,19 +1,20 @@
-//! Which of several looks a comparison is of.
+//! One of several looks, as part of a comparison.
 
 use serde::{Deserialize, Serialize};
 
-/// One of several looks, and how strict it was for all of them to hold what was asked for.
+/// One of several looks, and its error levels. They are so strict that all looks together have the confidence that the
+/// study demands.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AtLook {
-    /// Which one, from 1 on.
+    /// Number of the look, from 1.
     pub look: u32,
-    /// Looks that were planned.
+    /// Number of looks that were planned.
     pub of: u32,
-    /// Confidence of the interval by itself.
+    /// Confidence of this look's interval by itself.
     pub confidence: f64,
-    /// Level of the test by itself, which is shared among the comparisons too.
+    /// Level of this look's test by itself, already divided among the comparisons.
     pub level: f64,
-    /// Standard error of the logarithm of the ratio: what a look foresees is made from it.
+    /// Standard error of the logarithm of the ratio, from which a look predicts later ones.
     pub error: f64,
 }

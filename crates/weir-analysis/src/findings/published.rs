@@ -1,23 +1,22 @@
-//! What others published beside what was measured here.
+//! Figures that others published, compared with the measured ones.
 //!
-//! Absolute figures of another machine mean nothing here; ratios between the same steps do. So the
-//! published ratio of an arm to the arm that it is compared with stands beside the measured ratio.
+//! Absolute figures of another machine mean nothing here; ratios between the same steps do. So the published ratio of
+//! an arm to the arm that it is compared with stands beside the measured ratio.
 
 use serde::{Deserialize, Serialize};
 use weir_model::study::{GainOf, Metric};
 
 use super::Comparison;
 
-/// Published figures beside ours.
+/// Published figures compared with the measured ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedFindings {
-    /// One for each load with figures of its own, or one for all. Empty where other things are all
-    /// that was published.
+    /// Figures, one entry for each load that has its own, or one for all. Empty if only times or gains were published.
     pub figures: Vec<FiguresFindings>,
     /// Response times, quantile by quantile.
     pub times: Vec<TimeFindings>,
-    /// Gains by metric, each under each load that it is for.
+    /// Gains by metric, under each load that they apply to.
     pub gains: Vec<GainFindings>,
 }
 
@@ -25,127 +24,126 @@ pub struct PublishedFindings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FiguresFindings {
-    /// The load that ours are from; `None` where nothing was measured, and where an arm that is alone
-    /// has a row for each load.
+    /// Load of the measured figures; `None` if nothing was measured, or if a single arm has a row for each load.
     pub load: Option<String>,
-    /// The metric of ours; `None` where nothing was measured.
+    /// Metric of the measured figures; `None` if nothing was measured.
     pub metric: Option<Metric>,
-    /// One for each arm with a published figure, those that this machine has no room for last.
+    /// Rows, one for each arm with a published figure; arms that this machine has no room for come last.
     pub rows: Vec<FigureFindings>,
 }
 
-/// One published figure beside ours.
+/// A published figure compared with the measured one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureFindings {
-    /// The arm; where it is alone, the load.
+    /// Name of the arm; in a study of a single arm, name of the load.
     pub arm: String,
-    /// What it is compared with; `None` for the first, which is compared with nothing.
+    /// Name of the arm that it is compared with; `None` for the first arm, which is compared with nothing.
     pub against: Option<String>,
-    /// As published.
+    /// The figure as published.
     pub figure: f64,
-    /// The published ratio to `against`.
+    /// Published ratio to `against`.
     pub ratio: Option<f64>,
-    /// The measured ratio; of an arm that is alone, the metric itself in nanoseconds.
+    /// Measured ratio; in a study of a single arm, the metric itself in nanoseconds.
     pub measured: Option<Measured>,
-    /// What that says; `None` where nothing is compared.
+    /// Verdict on the published effect; `None` if nothing is compared.
     pub verdict: Option<PublishedVerdict>,
-    /// Why, where the figures do not say it.
+    /// Reason for the verdict, if the figures do not show it.
     pub because: String,
 }
 
-/// One published quantile of the response time beside ours.
+/// A published quantile of the response time compared with the measured one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeFindings {
     /// The arm.
     pub arm: String,
-    /// The load that it was published for; `None`: any.
+    /// Load that the time was published for; `None` if it applies to any load.
     pub published_load: Option<String>,
-    /// Connections that it was published for, fewest and most; `None`: any.
+    /// Fewest and most connections that the time was published for; `None` if it applies to any number.
     pub connections: Option<(u32, u32)>,
-    /// Requests per second that it was published for, lowest and highest; `None`: any.
+    /// Lowest and highest requests per second that the time was published for; `None` if it applies to any rate.
     pub rate: Option<(f64, f64)>,
-    /// The load that ours is from; `None` where none fits.
+    /// Load of the measured time; `None` if none fits.
     pub load: Option<String>,
-    /// 0..1; 1 is the largest.
+    /// Quantile, 0..1; 1 is the largest time.
     pub quantile: f64,
-    /// Published time in nanoseconds, lowest and highest; `None`: published as unchanged.
+    /// Lowest and highest published time in nanoseconds; `None` if it was published as unchanged.
     pub published_ns: Option<(u64, u64)>,
-    /// Ours in nanoseconds.
+    /// Measured time in nanoseconds.
     pub measured_ns: Option<f64>,
-    /// Published ratio to the arm that it is compared with, lowest and highest.
+    /// Lowest and highest published ratio to the arm that it is compared with.
     pub ratio: Option<(f64, f64)>,
-    /// Ours.
+    /// Measured ratio.
     pub measured: Option<Measured>,
-    /// What that says; `None` where nothing is compared.
+    /// Verdict on the published effect; `None` if nothing is compared.
     pub verdict: Option<PublishedVerdict>,
-    /// Why, where the figures do not say it.
+    /// Reason for the verdict, if the figures do not show it.
     pub because: String,
 }
 
-/// One published gain beside ours. Sizes are not compared: published ones are means and peaks over
-/// machines and settings that are not here.
+/// A published gain compared with the measured one. Sizes are not compared: published ones are means and peaks over
+/// other machines and settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GainFindings {
-    /// What it was gained by.
+    /// Change by which the gain was achieved.
     pub of: GainOf,
     /// The metric.
     pub metric: Metric,
-    /// The load that ours are from; `None` where none gives the metric.
+    /// Load of the measured figures; `None` if no load gives the metric.
     pub load: Option<String>,
     /// Published mean change: 2.8 is +280 %.
     pub mean: Option<f64>,
-    /// Published peak.
+    /// Published largest change.
     pub peak: Option<f64>,
-    /// Geometric mean of our ratios; `None` without valid ones.
+    /// Geometric mean of the measured ratios; `None` if none is valid.
     pub mean_here: Option<f64>,
-    /// The largest of ours in the published direction.
+    /// Largest measured ratio in the published direction.
     pub peak_here: Option<f64>,
-    /// Ours, each arm against the one that differs from it in nothing else.
+    /// Measured comparisons of each arm with the arm that differs from it in nothing else.
     pub arms: Vec<Comparison>,
-    /// What that says.
+    /// Verdict on the published gain.
     pub verdict: PublishedVerdict,
-    /// Why, where the figures do not say it.
+    /// Reason for the verdict, if the figures do not show it.
     pub because: String,
 }
 
-/// A measured figure; not numbers (null in JSON) where there is no valid one.
+/// A measured figure; not numbers (null in JSON) if there is no valid one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measured {
     /// The estimate.
     pub value: f64,
-    /// Its interval.
+    /// Interval of the estimate.
     pub interval: (f64, f64),
 }
 
-/// What a measurement says about a published effect.
+/// Verdict of a measurement on a published effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PublishedVerdict {
-    /// Same direction, and the published size lies in the interval; of a gain, the direction alone.
+    /// Confirmed: same direction, and the published size lies in the interval; for a gain, the direction alone.
     Confirmed,
-    /// Same direction, but clearly smaller here.
+    /// Confirmed, but clearly smaller here.
     ConfirmedSmaller,
-    /// Same direction, but clearly larger here.
+    /// Confirmed, but clearly larger here.
     ConfirmedLarger,
-    /// Neither they nor we see an effect.
+    /// No effect was published, and none is measured.
     NoneEither,
-    /// They saw an effect; here it lies inside the equivalence band.
+    /// An effect was published; here it lies inside the equivalence band.
     NoEffectHere,
-    /// They saw none; there is one here.
+    /// No effect was published; here there is one.
     EffectHere,
-    /// The effect has the other direction here.
+    /// The measured effect has the opposite direction.
     Opposite,
-    /// The measurement cannot tell.
+    /// Undecided: the measurement cannot tell.
     Inconclusive,
-    /// They saw an effect, here there is none, and what has changed since is known.
+    /// An effect was published, none is measured, and the change since then is known.
     Obsolete,
-    /// What was asked for is not in force here.
+    /// The setting is not in force here.
     Inert,
-    /// There is no valid figure to set beside it.
+    /// No valid figure was measured for comparison.
     NotMeasured,
 }

@@ -1,21 +1,22 @@
-//! High quantiles of response times, and how well they are known.
+//! High quantiles of response times, and their uncertainty.
 
 use serde::{Deserialize, Serialize};
 
-/// A high quantile of an arm's response times, by its two names.
+/// A high quantile of an arm's response times, pooled and typical.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TailFindings {
     /// The quantile, 0.99 or 0.999.
     pub quantile: f64,
-    /// That of all requests that were due, nanoseconds: what a user meets who asks at any time. `None` where it
-    /// falls among those that were not answered.
+    /// Quantile over all requests that were due, nanoseconds: the time that a user meets at an arbitrary moment. `None`
+    /// if it falls among requests that were not answered.
     pub pooled_ns: Option<u64>,
-    /// Its interval by Woodruff; the upper end is `None` where that falls among those that were not answered.
-    /// `None` where there are too few blocks, or fewer than ten requests beyond.
+    /// Interval of the pooled quantile by Woodruff. The upper end is `None` if it falls among requests that were not
+    /// answered. `None` if there are too few blocks, or fewer than ten requests beyond the quantile.
     pub interval_ns: Option<(u64, Option<u64>)>,
-    /// The pseudo-median of the quantiles of short stretches of time, each with as few requests as it needs: what a
-    /// moment is like in which the machine did not stand still. Of the p99 alone; `None` as above.
+    /// Pseudo-median of the quantiles of short stretches of time, each with just enough requests, nanoseconds: the
+    /// quantile at a moment in which the machine did not stand still. `None` except for the p99, and if the typical one
+    /// is not known or falls among requests that were not answered.
     pub typical_ns: Option<u64>,
 }
 
@@ -23,23 +24,22 @@ pub struct TailFindings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HoldUpFindings {
-    /// How many.
+    /// Number of such slices.
     pub slices: u32,
-    /// Slices that meters watched, all arms together.
+    /// Number of slices that meters watched, all arms together.
     pub of: u32,
-    /// Whether typical p99s of all arms leave these slices out: not where too few blocks would be left, or where they
-    /// are an arm's.
+    /// True if typical p99s of all arms leave these slices out. They stay in if too few blocks would be left, or if
+    /// they are an arm's own doing.
     pub left_out: bool,
-    /// The arm, if there is one, whose slices these are clearly more often than those of the arm that it is compared
-    /// with.
+    /// Arm with clearly more of these slices than the arm that it is compared with, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_often_of: Option<String>,
 }
 
-/// The time of a request that was not answered.
+/// Time, in nanoseconds, that stands for a request that was not answered.
 pub const NEVER_NS: u64 = u64::MAX;
 
-/// Times of which some are [`NEVER_NS`]: null in JSON.
+/// Serialises times that may be [`NEVER_NS`], as null in JSON.
 pub(super) mod never {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

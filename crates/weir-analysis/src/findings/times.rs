@@ -1,45 +1,45 @@
-//! Where the time of requests goes, as findings.
+//! Findings about the parts that response times consist of.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the time of an arm's requests goes under one load.
+/// Parts of the response times of an arm under one load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhereTimeGoes {
     /// The load.
     pub load: String,
-    /// The rate, in a search for a capacity: the highest one that was carried.
+    /// Highest rate that was carried, in a search for a capacity; `None` in other studies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// The arm.
     pub arm: String,
-    /// Requests of the proxy's log that were looked at, and how many these stand for.
+    /// Number of requests of the proxy's log that were evaluated, and of the requests that they represent.
     pub requests: (u64, u64),
-    /// What the proxy's log tells apart, microseconds.
+    /// Resolution of the times in the proxy's log, microseconds.
     pub resolution_us: u64,
-    /// Whether the proxy tells what it waits for the origin.
+    /// True if the proxy logs how long it waits for the origin.
     pub knows_origin: bool,
-    /// The mean first, then quantiles; empty where the proxy logged nothing.
+    /// Rows, the mean first, then quantiles; empty if the proxy logged nothing.
     pub rows: Vec<TimeRow>,
-    /// What connections waited in the accept queue; `None`: nobody knows.
+    /// Waiting times of connections in the accept queue; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept: Option<AcceptFindings>,
-    /// Segments that were sent again for each request; `None`: nobody knows.
+    /// Segments that were retransmitted, per thousand requests; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmitted: Option<Retransmitted>,
 }
 
-/// Where the time goes of requests that take so long.
+/// Parts of the time of requests at one quantile.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeRow {
-    /// The quantile of the response time; `None`: the mean of all.
+    /// Quantile of the response time; `None` for the mean of all requests.
     pub quantile: Option<f64>,
-    /// What the generator saw, microseconds: the response time, or the service time in a closed loop.
+    /// Time measured by the generator, microseconds: the response time, or the service time in a closed loop.
     pub seen_us: f64,
-    /// Requests of the log that the parts are the mean of.
+    /// Number of logged requests whose mean the parts are.
     pub requests: u64,
-    /// Parts in the order in which they come; empty where the log cannot tell them apart or has too few requests.
+    /// Parts, in microseconds, in chronological order; empty if the log cannot tell them apart or has too few requests.
     pub parts: Vec<(TimePart, f64)>,
 }
 
@@ -48,61 +48,64 @@ pub struct TimeRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimePart {
-    /// What the generator saw and the proxy did not: the generator's queue, the network, the accept queue, and until
-    /// the proxy read the first byte.
+    /// Time outside of the proxy: the generator's queue, the network, the accept queue, and the time until the proxy
+    /// read the first byte.
     Outside,
-    /// The proxy read the request.
+    /// Time in which the proxy read the request.
     Client,
-    /// It waited for a connection to the origin that may be used.
+    /// Time in which the proxy waited for a usable connection to the origin.
     Queue,
-    /// It opened one.
+    /// Time in which the proxy opened a connection to the origin.
     Connect,
-    /// It waited for the origin.
+    /// Time in which the proxy waited for the origin.
     Origin,
-    /// The rest of the origin's answer came.
+    /// Time in which the rest of the origin's answer arrived.
     Answer,
-    /// All else in the proxy.
+    /// All other time in the proxy.
     Proxy,
-    /// All in the proxy, where its log does not tell what it waits for.
+    /// All time in the proxy, if its log does not show what it waits for.
     ProxyAndOrigin,
 }
 
-/// What connections waited in the accept queue.
+/// Waiting times of connections in the accept queue.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcceptFindings {
-    /// Who says so.
+    /// Source of the figures.
     pub by: ToldBy,
-    /// Connections that were accepted.
+    /// Number of connections that were accepted.
     pub connections: u64,
-    /// The mean, microseconds.
+    /// Mean waiting time, microseconds.
     pub mean_us: f64,
-    /// Quantiles 0.5, 0.9, 0.99, 0.999: below so many microseconds; `None` where the mean alone is known.
+    /// Upper bounds of quantiles 0.5, 0.9, 0.99 and 0.999, microseconds; `None` if only the mean is known.
     pub below_us: Option<[u64; 4]>,
 }
 
-/// Segments that were sent again.
+/// Retransmitted segments per thousand requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retransmitted {
-    /// Who says so.
+    /// Source of the figures.
     pub by: ToldBy,
-    /// By the proxy to clients, for each thousand requests. Where samples alone tell, all that its namespace sent again.
+    /// Segments that the proxy retransmitted to clients, per thousand requests. If the source is samples, all that its
+    /// namespace retransmitted.
     pub inbound: f64,
-    /// To the origin; `None`: not told apart.
+    /// Segments that the proxy retransmitted to the origin, per thousand requests; `None` if they cannot be told apart.
     pub outbound: Option<f64>,
-    /// By clients to the proxy; `None`: they are elsewhere.
+    /// Segments that clients retransmitted to the proxy, per thousand requests; `None` if the clients are on another
+    /// host.
     pub clients: Option<f64>,
 }
 
-/// Who tells of the kernel's part.
+/// Source of figures about the kernel's part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
-    /// Programs at tracepoints, of each connection.
+    /// Programs at tracepoints, which see each connection.
     Ebpf,
-    /// Counters that are read every second; a wait is the mean length of the queue over the rate (Little, 1961).
+    /// Counters that are read every second; a waiting time is the mean length of the queue divided by the rate (Little,
+    /// 1961).
     #[default]
     Samples,
 }

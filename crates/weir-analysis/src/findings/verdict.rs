@@ -2,25 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a comparison says.
+/// Verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Better by more than chance explains.
+    /// Better, by more than chance explains.
     Better,
-    /// Worse by more than chance explains.
+    /// Worse, by more than chance explains.
     Worse,
-    /// The interval lies inside the equivalence band.
+    /// Equivalent: the interval lies inside the equivalence band.
     Equivalent,
-    /// Neither can be said.
+    /// Undecided: neither a difference nor equivalence is shown.
     Inconclusive,
-    /// There are no valid figures to compare.
+    /// Invalid: there are no valid figures to compare.
     Invalid,
 }
 
 impl Verdict {
-    /// In one word.
+    /// Returns the verdict in one word.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Better => "better",

@@ -1,9 +1,9 @@
-//! Whether CPU, memory, network and connections grow linearly with the rate: windows of weir-limits at many rates.
+//! Growth of CPU, memory, network and connections with the rate, from windows of weir-limits at many rates.
 //!
-//! A search has times of several seconds at each rate in which its arm is alone, so samples tell of everything. In a matrix of
-//! rates arms take turns, and a sample falls into whichever slice is on. What is told there is what the lab itself reads
-//! when the load comes and goes: the CPU time of the arm's own processes, the bytes of its responses, the sockets of its
-//! network namespace.
+//! A search has times of several seconds at each rate in which its arm is alone, so samples cover everything. In a
+//! matrix of rates arms take turns, and a sample falls into an arbitrary slice. There the only sources are the lab's
+//! own readings when the load comes and goes: the CPU time of the arm's own processes, the bytes of its responses, the
+//! sockets of its network namespace.
 
 use weir_limits::{
     Absent, Derivation, Evidence, Grown, Quantities, Resource, Trial, Window, shown,
@@ -19,27 +19,23 @@ use crate::blocks::LoadData;
 use crate::findings::{Bends, GrowthFindings, ResourceGrowth, Shape};
 use crate::names::listed;
 
-/// Of a matrix: fewer rates than this are no question of growth.
+/// Minimum number of different rates in a matrix for findings about growth.
 const LEAST_RATES: usize = 3;
-/// Blocks at one rate are put together into so many windows at most: neighbours resemble each other.
+/// Maximum number of windows into which the blocks at one rate are grouped: neighbouring blocks resemble each other.
 const WINDOWS: usize = 12;
-/// What the tests of weir-stats need.
+/// Number of windows that the tests of weir-stats need, as text.
 const NEEDED: &str = "8 at 4 different rates";
-/// Values that lie within this share of their mean are the same.
+/// Share of their mean within which values count as the same.
 const SAME: f64 = 0.02;
-/// Draws of the tests are always the same, so a report says the same each time.
+/// Seed of the tests' random draws; fixed, so that a report is reproducible.
 const SEED: u64 = 15;
-/// In the order in which they are told.
-const RESOURCES: [Resource; 4] = [
-    Resource::Cpu,
-    Resource::Memory,
-    Resource::Network,
-    Resource::Connections,
-];
-/// Slopes are told for so many requests per second.
+/// Resources in the order of the report.
+const RESOURCES: [Resource; 4] =
+    [Resource::Cpu, Resource::Memory, Resource::Network, Resource::Connections];
+/// Requests per second to which slopes refer.
 const PER: f64 = 1000.0;
 
-/// How resources grew, by arm and by loads that differ in their rate alone.
+/// Finds the growth of resources, by arm and by loads that differ only in their rate.
 pub(crate) fn find(run: &Run) -> Vec<GrowthFindings> {
     let study = &run.header.study;
     let is_search = !study.capacity.is_empty();
@@ -54,17 +50,14 @@ pub(crate) fn find(run: &Run) -> Vec<GrowthFindings> {
                 .filter(|span| span.stage != Some(SearchStage::Burst) && is_fit(run, span))
                 .collect();
             let in_turns = !is_search && rates(&alone) < LEAST_RATES;
-            let spans = match in_turns {
-                true => turns(run, &loads, &arm.name),
-                false => alone,
-            };
+            let spans = if in_turns { turns(run, &loads, &arm.name) } else { alone };
             found.extend(Grower { run, arm, in_turns }.of(&loads, &spans));
         }
     }
     found
 }
 
-/// Loads that differ in nothing but their rate and how long they last; of a search each load by itself.
+/// Groups loads that differ only in rate and duration; in a search each load is a group of its own.
 fn groups(loads: &[LoadSpec], is_search: bool) -> Vec<Vec<&LoadSpec>> {
     let but_rate = |spec: &LoadSpec| {
         let mut spec = spec.clone();
@@ -86,7 +79,7 @@ fn groups(loads: &[LoadSpec], is_search: bool) -> Vec<Vec<&LoadSpec>> {
     groups
 }
 
-/// Whether a time may be counted: an open load that was carried, and nothing speaks against its trials.
+/// Returns true if a time can be used: an open load that was carried, without INVALID trials.
 fn is_fit(run: &Run, span: &Span<'_>) -> bool {
     let is_usable = |trial: &&TrialRecord| {
         let reasons = crate::validity(trial, &run.header);
@@ -103,7 +96,7 @@ fn rates(spans: &[Span<'_>]) -> usize {
     rates.len()
 }
 
-/// The blocks of an arm that takes turns with others, neighbours at one rate together.
+/// Returns the blocks of an arm that takes turns with others, neighbours at one rate as one time.
 fn turns<'r>(run: &'r Run, loads: &[&'r LoadSpec], arm: &str) -> Vec<Span<'r>> {
     let arms = &run.header.study.arms;
     let Some(place) = arms.iter().position(|own| own.name == arm) else {
@@ -112,14 +105,16 @@ fn turns<'r>(run: &'r Run, loads: &[&'r LoadSpec], arm: &str) -> Vec<Span<'r>> {
     let each = loads.iter().flat_map(|load| {
         let trials: Vec<&TrialRecord> = LoadData::gather(run, load).usable_of(place).collect();
         let together = trials.len().div_ceil(WINDOWS).max(1);
-        let windows = trials.chunks(together);
-        let spans = windows.filter_map(|trials| stretches::turns(run, load, trials));
-        spans.filter(|span| !span.saturated).collect::<Vec<_>>()
+        trials
+            .chunks(together)
+            .filter_map(|trials| stretches::turns(run, load, trials))
+            .filter(|span| !span.saturated)
+            .collect::<Vec<_>>()
     });
     each.collect()
 }
 
-/// Tells how the resources of an arm grew.
+/// Evaluator of an arm's resources.
 struct Grower<'r> {
     run: &'r Run,
     arm: &'r Arm,
@@ -127,7 +122,7 @@ struct Grower<'r> {
 }
 
 impl Grower<'_> {
-    /// `None` without any window.
+    /// Evaluates the windows; `None` if there are none.
     fn of(&self, loads: &[&LoadSpec], spans: &[Span<'_>]) -> Option<GrowthFindings> {
         let windows: Vec<Evidence> = spans.iter().map(|span| self.evidence(span)).collect();
         let rates = || windows.iter().filter_map(|window| window.value("rate"));
@@ -157,20 +152,12 @@ impl Grower<'_> {
 
     fn evidence(&self, span: &Span<'_>) -> Evidence {
         let judge = Judge::of(self.run, self.arm);
-        let (figures, hosts) = match self.in_turns {
-            true => (
-                trial::figures_of_turns(self.run, span, &judge.settings),
-                Vec::new(),
-            ),
-            false => (
-                trial::figures(self.run, span, &judge.settings),
-                judge.hosts(span),
-            ),
+        let (figures, hosts) = if self.in_turns {
+            (trial::figures_of_turns(self.run, span, &judge.settings), Vec::new())
+        } else {
+            (trial::figures(self.run, span, &judge.settings), judge.hosts(span))
         };
-        let seen = Trial {
-            figures,
-            ..Trial::default()
-        };
+        let seen = Trial { figures, ..Trial::default() };
         let window = Window {
             hosts: &hosts,
             from_ns: span.from_ns,
@@ -193,8 +180,8 @@ impl Grower<'_> {
             Shape::Unknown => self.because(&grown, windows),
             _ => String::new(),
         };
-        let bend = growth.and_then(|growth| Some((growth, growth.bend?)));
-        let bend = bend.filter(|_| shape == Shape::Bend);
+        let bend =
+            growth.and_then(|growth| Some((growth, growth.bend?))).filter(|_| shape == Shape::Bend);
         let mut points = grown.points;
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         ResourceGrowth {
@@ -219,13 +206,11 @@ impl Grower<'_> {
         }
     }
 
-    /// Why nothing is known of a quantity.
+    /// Returns the reason why the shape of a quantity is unknown.
     fn because(&self, grown: &Grown, windows: &[Evidence]) -> String {
         let quantity = Quantities::builtin().get(&grown.quantity);
         let is_sampled = quantity.is_some_and(|one| matches!(one.from, Derivation::Samples(_)));
-        let absent = windows
-            .iter()
-            .find_map(|one| one.absent.get(&grown.quantity));
+        let absent = windows.iter().find_map(|one| one.absent.get(&grown.quantity));
         match (grown.points.len(), absent) {
             (0, _) if is_sampled && self.in_turns => {
                 "rates take turns in the same processes, so no sample belongs to one rate"
@@ -247,10 +232,8 @@ fn shape(grown: &Grown) -> Shape {
     };
     let values = || grown.points.iter().map(|(_, value)| *value);
     let mean = values().sum::<f64>() / grown.points.len() as f64;
-    let (least, most) = (
-        values().fold(f64::INFINITY, f64::min),
-        values().fold(f64::NEG_INFINITY, f64::max),
-    );
+    let (least, most) =
+        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let no_slope = growth.slope.low <= 0.0 && growth.slope.high >= 0.0;
     match growth.bend {
         _ if most - least <= SAME * mean.abs() => Shape::Constant,
@@ -261,14 +244,14 @@ fn shape(grown: &Grown) -> Shape {
     }
 }
 
-/// The value where two lines of these slopes meet that fit the points best.
+/// Returns the value at which two lines with these slopes meet, fitted to the points.
 fn at_bend(points: &[(f64, f64)], bend: &weir_stats::growth::Bend) -> f64 {
     let at = bend.at.value;
-    let off = points.iter().map(|&(x, y)| match x < at {
-        true => y - bend.before * (x - at),
-        false => y - bend.after * (x - at),
-    });
-    off.sum::<f64>() / points.len() as f64
+    points
+        .iter()
+        .map(|&(x, y)| if x < at { y - bend.before * (x - at) } else { y - bend.after * (x - at) })
+        .sum::<f64>()
+        / points.len() as f64
 }
 
 fn sorted(mut resources: Vec<ResourceGrowth>) -> Vec<ResourceGrowth> {
@@ -276,7 +259,7 @@ fn sorted(mut resources: Vec<ResourceGrowth>) -> Vec<ResourceGrowth> {
     resources
 }
 
-/// Of each resource the first quantity that is known.
+/// Returns the first known quantity of each resource.
 fn known(found: &GrowthFindings) -> impl Iterator<Item = &ResourceGrowth> {
     RESOURCES.into_iter().filter_map(|resource| {
         let mut own = found.resources.iter();
@@ -284,15 +267,10 @@ fn known(found: &GrowthFindings) -> impl Iterator<Item = &ResourceGrowth> {
     })
 }
 
-/// Of each resource of which nothing is known the quantity that most windows tell of.
+/// Returns, for each resource without a known quantity, the quantity that is known in most windows.
 fn missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
     let each = RESOURCES.into_iter().filter_map(|resource| {
-        let own = || {
-            found
-                .resources
-                .iter()
-                .filter(|one| one.resource == resource)
-        };
+        let own = || found.resources.iter().filter(|one| one.resource == resource);
         let is_known = own().any(|one| one.shape != Shape::Unknown);
         let most = own().rev().max_by_key(|one| one.points.len());
         most.filter(|_| !is_known)
@@ -300,7 +278,7 @@ fn missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
     each.collect()
 }
 
-/// The resources of which nothing is known, together where the reason is the same.
+/// Lists the unknown resources with their reasons; resources with the same reason share an entry.
 fn why_missed(found: &GrowthFindings) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for one in missed(found) {
@@ -311,11 +289,10 @@ fn why_missed(found: &GrowthFindings) -> Vec<String> {
             None => reasons.push((&one.because, vec![name])),
         }
     }
-    let said = |(because, names): &(&str, Vec<String>)| format!("{} ({because})", listed(names));
-    reasons.iter().map(said).collect()
+    reasons.iter().map(|(because, names)| format!("{} ({because})", listed(names))).collect()
 }
 
-/// What a resource is called in a sentence.
+/// Returns the name of a resource in a sentence.
 fn resource_name(resource: Resource) -> &'static str {
     match resource {
         Resource::Cpu => "CPU time",
@@ -325,18 +302,15 @@ fn resource_name(resource: Resource) -> &'static str {
     }
 }
 
-/// The answer.
+/// Returns the answer in sentences.
 fn words(found: &GrowthFindings) -> String {
     let (low, high) = found.rates;
-    let between = format!(
-        "{}, from {} to {} requests/s",
-        found.arm,
-        shown(low, ""),
-        shown(high, "")
-    );
+    let between =
+        format!("{}, from {} to {} requests/s", found.arm, shown(low, ""), shown(high, ""));
     let of_shape = |shape: Shape| -> Vec<String> {
-        let own = known(found).filter(|one| one.shape == shape);
-        own.map(|one| resource_name(one.resource).to_owned())
+        known(found)
+            .filter(|one| one.shape == shape)
+            .map(|one| resource_name(one.resource).to_owned())
             .collect()
     };
     let said = |names: Vec<String>, one: &str, many: &str| match names.len() {
@@ -373,16 +347,9 @@ fn words(found: &GrowthFindings) -> String {
     });
     let parts: Vec<String> = plain.into_iter().flatten().chain(bends).collect();
     let unknown = why_missed(found);
-    let whose = match parts.is_empty() {
-        true => format!(" of {}", found.arm),
-        false => String::new(),
-    };
+    let whose = if parts.is_empty() { format!(" of {}", found.arm) } else { String::new() };
     let unknown =
         (!unknown.is_empty()).then(|| format!("Not known{whose}: {}.", unknown.join("; ")));
     let known = (!parts.is_empty()).then(|| format!("{between}: {}.", parts.join("; ")));
-    known
-        .into_iter()
-        .chain(unknown)
-        .collect::<Vec<_>>()
-        .join(" ")
+    known.into_iter().chain(unknown).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Which of a finding's parameters are worth naming for an arm: by its settings, and by what was seen of it.
+//! Selection of a finding's parameters that are worth naming for an arm, by its settings and by the evidence about it.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use weir_limits::{Evidence, Finding, Rules, Way};
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, Parameter};
 
-/// An arm, as far as hints are held against it.
+/// The properties of an arm that decide if a hint fits.
 pub(super) struct HintedArm<'a> {
     pub(super) kind: ProxyKind,
     pub(super) role: &'a ProxyRole,
-    /// Settings in force by the catalog's ids; one that is not here is unknown.
+    /// Settings in force by the catalog's ids; a missing one is unknown.
     pub(super) settings: &'a BTreeMap<String, String>,
 }
 
 impl HintedArm<'_> {
-    /// Leaves out the parameters of a finding that would change nothing in this arm.
+    /// Removes the parameters of a finding that would change nothing in this arm.
     pub(super) fn leave_out_misfits(&self, finding: &mut Finding, evidence: &Evidence) {
         let turns = finding.turn.drain(..).zip(finding.ways.drain(..));
         (finding.turn, finding.ways) = turns
@@ -28,7 +28,8 @@ impl HintedArm<'_> {
             .collect();
     }
 
-    /// Returns false if the parameter is at its level already, cannot go further, or has no effect beside the others.
+    /// Returns false if the parameter is at its level already, cannot go further, or has no effect beside the other
+    /// settings.
     fn changes_something(&self, parameter: &str, way: &Way) -> bool {
         let catalog = Catalog::builtin();
         let settings = self.known(&catalog);
@@ -62,17 +63,17 @@ impl HintedArm<'_> {
         })
     }
 
-    /// Settings that have a row; what was measured of the arm is as it was before a turn.
+    /// Returns the settings that are in the catalog.
     fn known(&self, catalog: &Catalog) -> Settings {
-        let known = self.settings.iter();
-        known
+        self.settings
+            .iter()
             .filter(|(id, _)| catalog.get(self.kind, id).is_some())
             .map(|(id, level)| (id.clone(), level.clone()))
             .collect()
     }
 }
 
-/// Returns true if a level can be turned one way alone, and not this one.
+/// Returns true if a level is at the end of its range: it can be turned only the other way.
 fn is_at_end(row: &Parameter, level: &str, up: bool) -> bool {
     let is_word = row.level.words().any(|word| word == level);
     !is_word && row.level.further(level, !up).is_some()
@@ -90,43 +91,39 @@ mod tests {
     const ALL: [ProxyKind; 5] = [Nginx, Haproxy, Envoy, Caddy, Httpd];
 
     fn pairs(text: &str) -> BTreeMap<String, String> {
-        let pairs = text
-            .split(',')
-            .filter_map(|pair| pair.trim().split_once('='));
-        pairs
+        text.split(',')
+            .filter_map(|pair| pair.trim().split_once('='))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect()
     }
 
     fn evidence(text: &str) -> Evidence {
-        let fact = |(name, value): (String, String)| {
-            let value = value.parse().expect("a number");
-            let fact = Fact {
-                value,
-                at_low_load: None,
-                unit: String::new(),
-                from: Vec::new(),
-                read_of: None,
-            };
-            (name, fact)
-        };
         Evidence {
-            quantities: pairs(text).into_iter().map(fact).collect(),
+            quantities: pairs(text)
+                .into_iter()
+                .map(|(name, value)| {
+                    let value = value.parse().expect("a number");
+                    let fact = Fact {
+                        value,
+                        at_low_load: None,
+                        unit: String::new(),
+                        from: Vec::new(),
+                        read_of: None,
+                    };
+                    (name, fact)
+                })
+                .collect(),
             absent: BTreeMap::new(),
         }
     }
 
-    /// What is named of all that rules of a limiter would turn.
     fn named(kind: ProxyKind, limiter: &str, settings: &str, seen: &str) -> BTreeSet<String> {
         let (settings, evidence) = (pairs(settings), evidence(seen));
-        let arm = HintedArm {
-            kind,
-            role: &ProxyRole::ReverseProxy,
-            settings: &settings,
-        };
-        let rules = Rules::builtin().all().iter();
-        let rules = rules.filter(|rule| rule.limiter.value == limiter);
-        rules
+        let arm = HintedArm { kind, role: &ProxyRole::ReverseProxy, settings: &settings };
+        Rules::builtin()
+            .all()
+            .iter()
+            .filter(|rule| rule.limiter.value == limiter)
             .flat_map(|rule| {
                 let mut finding = finding(rule, kind);
                 arm.leave_out_misfits(&mut finding, &evidence);
@@ -156,10 +153,10 @@ mod tests {
         }
     }
 
-    /// Settings of an arm, and what was seen of it.
+    /// Settings and evidence of an arm.
     type ArmState = [&'static str; 2];
 
-    /// Proxy, limiter, an arm in which a hint fits, one in which it does not, and the hint.
+    /// Proxy, limiter, an arm that a hint fits, one that it does not fit, and the hint.
     #[rustfmt::skip]
     const ROWS: &[(ProxyKind, &str, ArmState, ArmState, &str)] = &[
         (Nginx, "keepalive_origin", ["origin_keepalive=64,origin_keepalive_requests=10", "connections=500,outbound_opens_per_request=0.1"],
@@ -232,7 +229,7 @@ mod tests {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// Whatever a rule would turn, it is not named where it has been turned as far as it goes.
+    /// Parameters that rules would turn are not named if they are already at the end of their range.
     #[test]
     fn what_is_turned_as_far_as_it_goes_is_not_named() {
         let catalog = Catalog::builtin();
@@ -247,9 +244,11 @@ mod tests {
                         Way::To(level) => level.clone(),
                         Way::Up | Way::Down => {
                             let up = turn.way == Way::Up;
-                            let start = catalog.complete(kind, &Settings::new());
-                            let start = start.get(&turn.parameter).cloned();
-                            let first = start.unwrap_or_else(|| "1024".to_owned());
+                            let first = catalog
+                                .complete(kind, &Settings::new())
+                                .get(&turn.parameter)
+                                .cloned()
+                                .unwrap_or_else(|| "1024".to_owned());
                             // Eight times as much each time.
                             let steps = std::iter::successors(Some(first), |level| {
                                 row.level.further(level, up)
@@ -272,10 +271,7 @@ mod tests {
                     let settings = format!("{}={end}", turn.parameter);
                     let limiter = &rule.limiter.value;
                     let named = named(kind, limiter, &settings, "");
-                    assert!(
-                        !named.contains(&turn.parameter),
-                        "{kind:?} {limiter}: {settings}"
-                    );
+                    assert!(!named.contains(&turn.parameter), "{kind:?} {limiter}: {settings}");
                 }
             }
         }

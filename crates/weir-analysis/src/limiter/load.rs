@@ -1,4 +1,4 @@
-//! What limits a server that `weir load` asks, by samples of its host.
+//! Limiter of a server under `weir load`, from samples of its host.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,9 @@ use super::trial::{by_kind, flag, opened_again, opened_per_request};
 use super::{by_host, crosses_link, kind_by_name, leave_out_cpu, place_turns, stretches};
 use crate::findings::{LimiterFindings, Stretch};
 
-/// What limited the server in the measured time of a load, which ended `until_ns` on the clock of the samples. Its response
-/// times are nanoseconds and how often, ascending. `pods` are its pods, in words, where those were sampled.
+/// Finds the limiter of the server in the measured time of a load, which ended at `until_ns` on the clock of the
+/// samples. `response_times` are (nanoseconds, count), ascending. `pods` describes the server's pods, if those were
+/// sampled.
 pub fn of_load(
     report: &LoadReport,
     response_times: Vec<(u64, u64)>,
@@ -25,12 +26,7 @@ pub fn of_load(
     until_ns: u64,
 ) -> LimiterFindings {
     let from_ns = until_ns.saturating_sub((report.phases.sustain * 1e9) as u64);
-    let own: Option<Vec<u64>> = report
-        .load
-        .cpus
-        .iter()
-        .map(|cpu| cpu.map(u64::from))
-        .collect();
+    let own: Option<Vec<u64>> = report.load.cpus.iter().map(|cpu| cpu.map(u64::from)).collect();
     let cpus = |role| match role {
         Role::Generator => own.clone(),
         Role::Proxy => Some(samples.cpus.clone()).filter(|cpus| !cpus.is_empty()),
@@ -42,13 +38,7 @@ pub fn of_load(
     trial.figures.extend(crosses_link(&hosts));
     let kind = kind_by_name(samples, "");
     trial.figures.extend(own_workers(kind, &samples.settings));
-    let window = Window {
-        hosts: &hosts,
-        from_ns,
-        until_ns,
-        arm: "",
-        trial: &trial,
-    };
+    let window = Window { hosts: &hosts, from_ns, until_ns, arm: "", trial: &trial };
     let mut evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
     leave_out_cpu(&mut evidence);
     let mut judgement = judge(&evidence, Rules::builtin(), kind);
@@ -74,36 +64,40 @@ pub fn of_load(
     }
 }
 
-/// How many workers a proxy has by its own configuration, where that was read and says a number.
+/// Returns the number of workers from the proxy's own configuration; `None` if it was not read or gives no number.
 fn own_workers(kind: Option<ProxyKind>, settings: &Settings) -> Option<(Figure, f64)> {
     let kind = kind.filter(|_| !settings.is_empty())?;
     let workers = Catalog::builtin().workers(kind, settings)?;
     Some((Figure::Workers, workers as f64))
 }
 
-/// A closed loop always asks for more; an open one where it is not answered as often as it asks.
+/// Returns true for a closed loop, and for an open loop that is not answered as often as it sends.
 fn is_saturated(report: &LoadReport) -> bool {
     let intended = report.rates.intended;
     intended.is_none_or(|rate| carried(report) < stretches::CARRIED * rate)
 }
 
-/// Requests per second that were not turned away.
+/// Returns the requests per second that were not turned away.
 fn carried(report: &LoadReport) -> f64 {
     let all: u64 = report.statuses.iter().map(|one| one.count).sum();
     let part = turned_away(report) as f64 / all.max(1) as f64;
     report.rates.completed * (1.0 - part)
 }
 
-/// Responses that say that the server failed or has too many requests (RFC 9110 section 15.6, RFC 6585 section 4), where the
-/// load does not say which statuses are right.
+/// Counts the responses of a failed or overloaded server (RFC 9110 section 15.6, RFC 6585 section 4); 0 if the load
+/// declares which statuses are right.
 fn turned_away(report: &LoadReport) -> u64 {
     let is_failure = |status: u16| status >= 500 || status == 429;
-    let statuses = report.statuses.iter();
-    let failures = statuses.filter(|one| !report.load.status_expected && is_failure(one.status));
-    failures.map(|one| one.count).sum()
+    report
+        .statuses
+        .iter()
+        .filter(|one| !report.load.status_expected && is_failure(one.status))
+        .map(|one| one.count)
+        .sum()
 }
 
-/// Responses that say that the proxy had no valid answer of the origin, or none in time (RFC 9110 sections 15.6.3 and 15.6.5).
+/// Counts the responses that say that the proxy had no valid answer of the origin, or none in time (RFC 9110 sections
+/// 15.6.3 and 15.6.5).
 fn gateway_errors(report: &LoadReport) -> u64 {
     (report.statuses.iter())
         .filter(|one| [502, 504].contains(&one.status))
@@ -115,11 +109,7 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
     let rates = &report.rates;
     let opened = opened_per_request(report.load.lifetime);
     let is_open = !matches!(report.load.arrivals, Arrivals::Closed);
-    let lag = report
-        .dispatch_lag
-        .quantiles
-        .iter()
-        .find(|(quantile, _)| *quantile >= 0.99);
+    let lag = report.dispatch_lag.quantiles.iter().find(|(quantile, _)| *quantile >= 0.99);
     let full = report.tls.as_ref().map(|tls| {
         let full = tls.handshakes.saturating_sub(tls.resumed) as f64;
         full / report.counts.completed_whole.max(1) as f64 * rates.completed
@@ -131,10 +121,7 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
         (Figure::Saturated, Some(flag(is_saturated(report)))),
         (Figure::Closed, Some(flag(!is_open))),
         (Figure::ServiceTimeS, Some(report.service_time.mean / 1e9)),
-        (
-            Figure::DispatchLagS,
-            lag.filter(|_| is_open).map(|(_, ns)| *ns as f64 / 1e9),
-        ),
+        (Figure::DispatchLagS, lag.filter(|_| is_open).map(|(_, ns)| *ns as f64 / 1e9)),
         (Figure::BytesPerS, Some(rates.received_bytes)),
         (Figure::OpenedPerRequest, opened),
         (
@@ -147,9 +134,7 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
         ),
         (Figure::FullHandshakesPerS, full),
     ];
-    let known = figures
-        .into_iter()
-        .filter_map(|(figure, value)| Some((figure, value?)));
+    let known = figures.into_iter().filter_map(|(figure, value)| Some((figure, value?)));
     let mut errors = by_kind(&report.errors);
     let away = turned_away(report);
     if away > 0 {

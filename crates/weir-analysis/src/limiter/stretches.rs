@@ -10,24 +10,24 @@ use crate::capacity::curve;
 use crate::findings::Stretch;
 use crate::outcomes::{Answers, rate, sum};
 
-/// Two samples a second apart lie within it for certain.
+/// Minimum length of a time: two samples a second apart are certain to lie within it.
 const LEAST_NS: u64 = 2_200_000_000;
-/// Rates that differ by less are the same.
+/// Relative difference below which rates are the same.
 const SAME_RATE: f64 = 0.01;
-/// A load that is answered less than this share of the time it is due is more than is carried.
+/// Share of the due requests below which a load counts as not carried.
 pub(super) const CARRIED: f64 = 0.99;
 
-/// A time in which one arm alone had the load. Times are those of samples.
+/// A time in which one arm alone had the load, on the clock of the samples.
 pub(super) struct Span<'r> {
     pub(super) load: &'r str,
     pub(super) part: &'r PartRecord,
-    /// In order of time.
+    /// Trials in order of time.
     pub(super) trials: Vec<&'r TrialRecord>,
     pub(super) from_ns: u64,
     pub(super) until_ns: u64,
-    /// Requests per second asked for; `None` in a closed loop.
+    /// Intended requests per second; `None` in a closed loop.
     pub(super) rate: Option<f64>,
-    /// Requests per second answered as expected.
+    /// Requests per second that were answered as expected.
     pub(super) completed: Option<f64>,
     pub(super) stage: Option<SearchStage>,
     pub(super) saturated: bool,
@@ -49,7 +49,7 @@ impl Span<'_> {
     }
 }
 
-/// Those of an arm under a load, in order of time.
+/// Finds the times of an arm under a load, in order of time.
 pub(super) fn of<'r>(run: &'r Run, load: &'r LoadSpec, arm: &str) -> Vec<Span<'r>> {
     let steps = run.records.iter().filter_map(|record| match record {
         Record::Bracket(step) if step.arm == arm && step.load == load.name => Some(step),
@@ -76,7 +76,7 @@ pub(super) fn of<'r>(run: &'r Run, load: &'r LoadSpec, arm: &str) -> Vec<Span<'r
     spans
 }
 
-/// Whether an open load was answered as expected.
+/// Returns true if an open load was answered as expected.
 pub(super) fn is_carried(trials: &[&TrialRecord], study: &Study) -> bool {
     let trials = || trials.iter().copied();
     let due = sum(trials(), |slice| slice.due);
@@ -84,7 +84,8 @@ pub(super) fn is_carried(trials: &[&TrialRecord], study: &Study) -> bool {
     done >= CARRIED * due && Answers::of(trials(), study).bad_share() <= 1.0 - CARRIED
 }
 
-/// Blocks of an arm that takes turns with others, as one time that no sample is of; `None` without any.
+/// Combines blocks of an arm that takes turns with others into one time, to which no samples belong; `None` without
+/// blocks.
 pub(super) fn turns<'r>(
     run: &'r Run,
     load: &'r LoadSpec,
@@ -94,9 +95,7 @@ pub(super) fn turns<'r>(
     let study = &run.header.study;
     Some(Span {
         load: &load.name,
-        part: run
-            .parts_in(&load.name, Phase::counts)
-            .find(|part| holds(part, first))?,
+        part: run.parts_in(&load.name, Phase::counts).find(|part| holds(part, first))?,
         trials: trials.to_vec(),
         from_ns: 0,
         until_ns: 0,
@@ -107,10 +106,10 @@ pub(super) fn turns<'r>(
     })
 }
 
-/// A trial whose slices follow each other.
+/// A trial whose slices follow each other directly.
 struct Piece<'r> {
     trial: &'r TrialRecord,
-    /// Places of its first and last slices in the sequence of all arms' slices.
+    /// Index of its first slice among the slices of all arms; `last` is that of its last one.
     first: u64,
     last: u64,
     rate: Option<f64>,
@@ -164,19 +163,14 @@ fn span<'r>(
     let slices = || pieces.iter().flat_map(|piece| &piece.trial.slices);
     let begin = |start_ns: u64| (start_ns as i64).saturating_add(at_ns).max(0) as u64;
     let from_ns = slices().next().map_or(0, |slice| begin(slice.start_ns));
-    let until_ns = slices().last().map_or(0, |slice| {
-        begin(slice.start_ns) + slice.measured_ns.max(slice.whole_ns)
-    });
+    let until_ns = slices()
+        .last()
+        .map_or(0, |slice| begin(slice.start_ns) + slice.measured_ns.max(slice.whole_ns));
     let mut from_ns = from_ns;
     // A limit that comes with time shows at the end.
     if saturated && until_ns.saturating_sub(from_ns) > LAST_NS && trials.len() > 1 {
         from_ns = until_ns - LAST_NS;
-        trials.retain(|trial| {
-            trial
-                .slices
-                .iter()
-                .any(|slice| begin(slice.start_ns) >= from_ns)
-        });
+        trials.retain(|trial| trial.slices.iter().any(|slice| begin(slice.start_ns) >= from_ns));
         from_ns = trials
             .first()
             .and_then(|trial| trial.slices.first())

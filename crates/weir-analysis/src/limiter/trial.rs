@@ -1,4 +1,4 @@
-//! What the generator and the lab know of a time, beside the samples.
+//! Figures of the generator and the lab for a time, beside the samples.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use weir_record::Run;
 use super::stretches::Span;
 use crate::outcomes::{Answers, rate, sum};
 
-/// Settings of an arm by the catalog's ids: as read back of its newest instance, else as it was given them, else the program's
-/// defaults where weir wrote its configuration.
+/// Returns the settings of an arm by the catalog's ids: those read back of its newest instance, else the requested
+/// ones, else the program's defaults if weir wrote its configuration.
 pub(super) fn settings(run: &Run, arm: &Arm) -> BTreeMap<String, String> {
     let newest = run.records.iter().rev().find_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm.name => Some(proxy),
@@ -38,7 +38,7 @@ pub(super) fn settings(run: &Run, arm: &Arm) -> BTreeMap<String, String> {
     settings
 }
 
-/// What is known of a time.
+/// Collects the figures for a time.
 pub(super) fn of(run: &Run, span: &Span<'_>, settings: &BTreeMap<String, String>) -> Trial {
     let study = &run.header.study;
     let trials = || span.trials.iter().copied();
@@ -74,28 +74,17 @@ pub(super) fn figures(
     };
     let times = || summaries(|trial| &trial.service_time);
     let count: u64 = times().map(|summary| summary.count).sum();
-    let mean = times()
-        .map(|summary| summary.mean * summary.count as f64)
-        .sum::<f64>()
-        / count as f64;
-    let lag = summaries(|trial| &trial.dispatch_lag)
-        .map(|summary| summary.p99)
-        .max();
+    let mean =
+        times().map(|summary| summary.mean * summary.count as f64).sum::<f64>() / count as f64;
+    let lag = summaries(|trial| &trial.dispatch_lag).map(|summary| summary.p99).max();
     let figures = [
         (Figure::RateIntended, span.rate),
-        (
-            Figure::RateOffered,
-            per_second(sum(trials(), |slice| slice.offered)),
-        ),
+        (Figure::RateOffered, per_second(sum(trials(), |slice| slice.offered))),
         (Figure::RateCompleted, Some(rate(trials(), study))),
         (Figure::Saturated, Some(flag(span.saturated))),
         (Figure::Closed, Some(flag(span.rate.is_none()))),
         (Figure::ServiceTimeS, Some(mean / 1e9)),
-        (
-            Figure::DispatchLagS,
-            lag.filter(|_| span.rate.is_some())
-                .map(|ns| ns as f64 / 1e9),
-        ),
+        (Figure::DispatchLagS, lag.filter(|_| span.rate.is_some()).map(|ns| ns as f64 / 1e9)),
         (Figure::BytesPerS, Some(received / whole_s)),
         (Figure::NetworkBytesPerS, link(run)),
         (Figure::OpenedPerRequest, opened),
@@ -110,20 +99,17 @@ pub(super) fn figures(
         (Figure::FullHandshakesPerS, handshakes(span)),
         (Figure::AsksCompressed, load.map(asks_compressed)),
         (Figure::Workers, workers.map(|workers| workers as f64)),
-        (
-            Figure::ProxyCpuCount,
-            arm.and_then(|arm| cpu_count(run, arm)),
-        ),
+        (Figure::ProxyCpuCount, arm.and_then(|arm| cpu_count(run, arm))),
         (Figure::OthersCpu, others(run, span)),
     ];
-    let known = figures
+    figures
         .into_iter()
-        .filter_map(|(figure, value)| Some((figure, value.filter(|value| value.is_finite())?)));
-    known.collect()
+        .filter_map(|(figure, value)| Some((figure, value.filter(|value| value.is_finite())?)))
+        .collect()
 }
 
-/// The same of an arm that takes turns with others: rates of whole slices, as CPU times and bytes are, and what the lab
-/// has read of the arm itself when the load came and went.
+/// Collects the figures of an arm that takes turns with others: rates over whole slices, like CPU times and bytes, and
+/// the lab's readings of the arm itself when the load came and went.
 pub(super) fn figures_of_turns(
     run: &Run,
     span: &Span<'_>,
@@ -138,32 +124,31 @@ pub(super) fn figures_of_turns(
         (Figure::RateCompleted, Some(completed / whole_s)),
         (Figure::ProxyCpus, cpu_ns.map(|ns| ns / 1e9 / whole_s)),
         (Figure::ProxySockets, sockets(span)),
-    ];
-    let own = own
-        .into_iter()
-        .filter_map(|(figure, value)| Some((figure, value?)));
+    ]
+    .into_iter()
+    .filter_map(|(figure, value)| Some((figure, value?)));
     let mut figures = figures(run, span, settings);
     figures.extend(own.filter(|(_, value)| value.is_finite()));
     figures
 }
 
-/// 1 for true, 0 for false.
+/// Returns 1 for true, 0 for false.
 pub(super) fn flag(is_so: bool) -> f64 {
     f64::from(u8::from(is_so))
 }
 
-/// 1 where requests of a load ask for compressed responses, else 0.
+/// Returns 1 if requests of a load ask for compressed responses, else 0.
 fn asks_compressed(load: &LoadSpec) -> f64 {
     flag(load.flows().any(FlowSpec::asks_compressed))
 }
 
-/// CPUs that an arm's proxy may use; `None`: weir did not start it.
+/// Returns the number of CPUs that an arm's proxy may use; `None` if weir did not start it.
 fn cpu_count(run: &Run, arm: &Arm) -> Option<f64> {
     let is_started = run.header.study.proxy_of(arm).is_started();
     is_started.then(|| arm.cpus(&run.header.cpus).cpus().len() as f64)
 }
 
-/// Connections that a load opens by its own policy for each request; unknown where that depends on the rate.
+/// Returns the connections per request that a load opens by its own policy; `None` if that depends on the rate.
 pub(super) fn opened_per_request(lifetime: Lifetime) -> Option<f64> {
     match lifetime {
         Lifetime::Kept => Some(0.0),
@@ -173,8 +158,8 @@ pub(super) fn opened_per_request(lifetime: Lifetime) -> Option<f64> {
     }
 }
 
-/// Connections that the generator opened for each request, beside those that it began with. Its own count: where it shares
-/// a network namespace with others, the kernel's counters of connections are everybody's.
+/// Returns the connections per request that the generator opened beside the initial ones. This is its own count: if it
+/// shares a network namespace with others, the kernel's counters include theirs.
 pub(super) fn opened_again(lifetime: Option<Lifetime>, again: f64, requests: f64) -> Option<f64> {
     match lifetime {
         Some(Lifetime::Request) => Some(1.0),
@@ -182,25 +167,25 @@ pub(super) fn opened_again(lifetime: Option<Lifetime>, again: f64, requests: f64
     }
 }
 
-/// What the link from the proxy to the generator carried before the trial; of the links to several it is not known what they
-/// have in common. Within one host it is CPU time that limits it,
-/// and a moment before the trial says nothing of that.
+/// Returns the bytes per second that the link from the proxy to the generator carried before the trial. `None` if there
+/// are several generators, because the shared part of their links is unknown, and within one host: CPU time is the
+/// limit there, and a moment before the trial says nothing about it.
 fn link(run: &Run) -> Option<f64> {
     let places = &run.header.places;
     let surroundings = run.header.surroundings.as_ref();
     let is_one_link = places.generators() == 1 && places.generator != places.proxy;
-    let surroundings = surroundings.filter(|_| is_one_link);
-    surroundings?.proxy_to_generator_bytes_per_s()
+    surroundings.filter(|_| is_one_link)?.proxy_to_generator_bytes_per_s()
 }
 
-/// How long its slices were, nanoseconds, what is not measured of them included.
+/// Returns the total length of the slices, nanoseconds, unmeasured parts included.
 fn whole_ns(run: &Run, span: &Span<'_>) -> f64 {
-    let trials = span.trials.iter();
-    let slices = trials.filter_map(|trial| crate::evidence::evidence(trial, &run.header).slices);
+    let slices =
+        span.trials.iter().filter_map(|trial| crate::evidence::evidence(trial, &run.header).slices);
     slices.map(|slices| slices.whole_ns).sum()
 }
 
-/// CPU time of the proxy's own processes while the arm had the load; `None` where weir does not see them.
+/// Returns the CPU time of the proxy's own processes while the arm had the load, nanoseconds; `None` if weir does not
+/// see them.
 fn own_cpu_ns(run: &Run, span: &Span<'_>) -> Option<f64> {
     let study = &run.header.study;
     let arm = &span.trials.first()?.arm;
@@ -210,20 +195,22 @@ fn own_cpu_ns(run: &Run, span: &Span<'_>) -> Option<f64> {
     is_seen.then(|| sum(span.trials.iter().copied(), used))
 }
 
-/// Sockets of the arm's network namespace when the load moved on, on average.
+/// Returns the mean number of sockets in the arm's network namespace when the load moved on.
 fn sockets(span: &Span<'_>) -> Option<f64> {
-    let slices = span.trials.iter().flat_map(|trial| &trial.slices);
-    let counts: Vec<u64> = slices
+    let counts: Vec<u64> = span
+        .trials
+        .iter()
+        .flat_map(|trial| &trial.slices)
         .filter_map(|slice| Some(slice.sockets_after.as_ref()?.in_use))
         .collect();
     Some(counts.iter().sum::<u64>() as f64 / counts.len() as f64)
 }
 
-/// A time that slices have recorded, nanoseconds.
+/// Accessor of a recorded time of a slice, nanoseconds.
 type Used = fn(&SliceRecord) -> u64;
 
-/// What of the time of the proxy's CPUs was neither idle, nor stolen, nor had by interrupts, the proxy, or whoever of the
-/// trial shares these CPUs, as a share; `None` where weir does not see the proxy's own.
+/// Returns the share of the time of the proxy's CPUs that was neither idle nor stolen, nor used by interrupts, the
+/// proxy, or a role of the trial that shares these CPUs. `None` if weir does not see the proxy's own time.
 fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
     let (study, cpus) = (&run.header.study, &run.header.cpus);
     let first = span.trials.first()?;
@@ -242,15 +229,10 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
     // What each of several generators used is not told apart.
     let is_alone = places.generators() == 1;
     let peers: [(&CpuSet, bool, bool, Used); 2] = [
-        (
-            &cpus.generator,
-            places.has_generator(&places.proxy),
-            is_alone,
-            |slice| slice.generator_cpu_ns,
-        ),
-        (&cpus.origin, places.origin == places.proxy, true, |slice| {
-            slice.origin_cpu_ns
+        (&cpus.generator, places.has_generator(&places.proxy), is_alone, |slice| {
+            slice.generator_cpu_ns
         }),
+        (&cpus.origin, places.origin == places.proxy, true, |slice| slice.origin_cpu_ns),
     ];
     for (peer, is_here, is_alone, used) in peers {
         let shared = peer.cpus().iter().filter(|cpu| proxy.contains(cpu)).count();
@@ -269,8 +251,8 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
     Some(((all_ns - own_ns) / all_ns).max(0.0))
 }
 
-/// Handshakes that resumed no session, per second of the continuous trial; those that opened connections before it are
-/// among them.
+/// Returns the full handshakes (without a resumed session) per second of the continuous trial, those of connections
+/// opened before it included.
 fn handshakes(span: &Span<'_>) -> Option<f64> {
     let arm = &span.trials.first()?.arm;
     let own = span.part.arms.iter().find(|own| own.arm == *arm)?;
@@ -281,14 +263,14 @@ fn handshakes(span: &Span<'_>) -> Option<f64> {
     span.completed.map(|rate| full / answered * rate)
 }
 
-/// Requests that failed, by what records call it.
+/// Counts failed requests by the name of the error in records.
 fn errors(trials: &[&TrialRecord], wrong: u64) -> BTreeMap<String, u64> {
     let mut errors = by_kind(trials.iter().flat_map(|trial| &trial.errors));
     errors.insert("unexpected".to_owned(), wrong);
     errors
 }
 
-/// Failed requests by kind. `no_port` counts again those of `connect` for which no local port was free.
+/// Counts failed requests by kind. `no_port` counts those of `connect` once more for which no local port was free.
 pub(super) fn by_kind<'e>(
     errors: impl IntoIterator<Item = &'e ErrorCount>,
 ) -> BTreeMap<String, u64> {
@@ -302,7 +284,7 @@ pub(super) fn by_kind<'e>(
     counts
 }
 
-/// Response times of all trials together.
+/// Merges the response times of all trials: (nanoseconds, count).
 fn together(run: &Run, span: &Span<'_>) -> Vec<(u64, u64)> {
     let mut all: BTreeMap<u64, u64> = BTreeMap::new();
     for trial in &span.trials {

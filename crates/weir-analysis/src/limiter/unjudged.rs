@@ -1,14 +1,14 @@
-//! Why limits could not be judged: the reason that most of them share, and what would help.
+//! Explanation if limits could not be judged: the reason that most of them share, and the remedy.
 
 use weir_limits::{Absent, Derivation, Quantities, Role, Unknown};
 
 use super::words::limiter_name;
 use crate::findings::LimiterFindings;
 
-/// Quantity that is given with the load.
+/// Name of the quantity that is given with the load.
 const ORIGIN_TIME: &str = "origin_time";
 
-/// Where a quantity comes from that is missing.
+/// Source of a missing quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// Counters, error log and settings of the proxy itself.
@@ -19,9 +19,9 @@ enum Source {
     ProxyHost,
     /// Host and threads of the generator.
     GeneratorHost,
-    /// A time at a low load, which it is held against.
+    /// A time at a low load, for comparison.
     LowLoad,
-    /// How long the origin took to respond.
+    /// Response time of the origin.
     OriginTime,
     /// Figures of the load.
     Load,
@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// The source of a quantity; of a ratio that of its missing part.
+    /// Returns the source of a quantity; for a ratio, the source of its missing part.
     fn of(quantity: &str, found: &LimiterFindings) -> Source {
         if found.evidence.quantities.contains_key(quantity) {
             return Source::LowLoad;
@@ -86,9 +86,8 @@ impl Source {
                 Some(Role::Proxy) | None => Source::ProxyHost,
             },
             Some(Derivation::Ratio { of, by }) => {
-                let missing = [of, by]
-                    .into_iter()
-                    .find(|name| found.evidence.absent.contains_key(*name));
+                let missing =
+                    [of, by].into_iter().find(|name| found.evidence.absent.contains_key(*name));
                 missing.map_or(Source::Load, |name| Source::of(name, found))
             }
             _ => Source::Load,
@@ -96,46 +95,39 @@ impl Source {
     }
 }
 
-/// Why nothing is named although limits are open: which kind could not be judged, why, and what would help.
+/// Explains why no limiter is named although limits are unjudged: which limits, why, and the remedy.
 pub(super) fn clause(found: &LimiterFindings) -> String {
     let unknown = &found.judgement.unknown;
     // The first of those that most limits share.
-    let shared = Source::ALL.into_iter().rev().max_by_key(|source| {
-        unknown
-            .iter()
-            .filter(|one| lacks(one, *source, found))
-            .count()
-    });
+    let shared = Source::ALL
+        .into_iter()
+        .rev()
+        .max_by_key(|source| unknown.iter().filter(|one| lacks(one, *source, found)).count());
     let source = shared.unwrap_or(Source::Load);
-    let lacking: Vec<&Unknown> = unknown
-        .iter()
-        .filter(|one| lacks(one, source, found))
-        .collect();
+    let lacking: Vec<&Unknown> = unknown.iter().filter(|one| lacks(one, source, found)).collect();
     let why = sampler_said(&lacking, source, found);
     let why = why.map_or_else(String::new, |why| format!(" ({why})"));
     format!(
         "{} could not be judged, because {} {}{why}; {}",
         listed(&lacking),
-        if lacking.len() == 1 {
-            "it shows only in"
-        } else {
-            "they show only in"
-        },
+        if lacking.len() == 1 { "it shows only in" } else { "they show only in" },
         source.reads(),
         source.help()
     )
 }
 
-/// Returns true if a limit could not be judged for want of something from this source.
+/// Returns true if a limit could not be judged because a quantity from this source is missing.
 fn lacks(unknown: &Unknown, source: Source, found: &LimiterFindings) -> bool {
     let mut missing = unknown.missing.iter();
     missing.any(|name| Source::of(name, found) == source)
 }
 
-/// The sampler's own reason, where a host could not be read.
+/// Returns the sampler's own reason if a host could not be read.
 fn sampler_said(lacking: &[&Unknown], source: Source, found: &LimiterFindings) -> Option<String> {
-    let names = lacking.iter().flat_map(|one| &one.missing);
-    let mut of_source = names.filter(|name| Source::of(name, found) == source);
+    let mut of_source = lacking
+        .iter()
+        .flat_map(|one| &one.missing)
+        .filter(|name| Source::of(name, found) == source);
     of_source.find_map(|name| match found.evidence.absent.get(name)? {
         Absent::Missing { why, .. } if [Source::ProxyHost, Source::Proxy].contains(&source) => {
             Some(why.clone())
@@ -144,12 +136,9 @@ fn sampler_said(lacking: &[&Unknown], source: Source, found: &LimiterFindings) -
     })
 }
 
-/// Two names and how many more.
+/// Lists two names and the number of the others.
 fn listed(lacking: &[&Unknown]) -> String {
-    let names: Vec<String> = lacking
-        .iter()
-        .map(|one| limiter_name(&one.limiter))
-        .collect();
+    let names: Vec<String> = lacking.iter().map(|one| limiter_name(&one.limiter)).collect();
     match &names[..] {
         [one] => one.clone(),
         [one, other] => format!("{one} and {other}"),
@@ -169,7 +158,7 @@ mod tests {
     use crate::findings::Stretch;
     use crate::limiter::sentence;
 
-    /// A server of which these limits could not be judged, each for want of a quantity.
+    /// Findings about a server whose limits could not be judged, each because a quantity is missing.
     fn found(lacking: &[(&str, &str, Option<&str>)]) -> LimiterFindings {
         let unknown = lacking.iter().map(|(limiter, quantity, _)| Unknown {
             limiter: (*limiter).to_owned(),
@@ -177,10 +166,9 @@ mod tests {
         });
         let absent = lacking.iter().map(|(_, quantity, why)| {
             let absent = match why {
-                Some(why) => Absent::Missing {
-                    column: "processes".to_owned(),
-                    why: (*why).to_owned(),
-                },
+                Some(why) => {
+                    Absent::Missing { column: "processes".to_owned(), why: (*why).to_owned() }
+                }
                 None => Absent::NotSampled("proxy".to_owned()),
             };
             ((*quantity).to_owned(), absent)
@@ -206,10 +194,7 @@ mod tests {
                 unknown: unknown.collect(),
                 seen: Vec::new(),
             },
-            evidence: Evidence {
-                quantities: BTreeMap::new(),
-                absent: absent.collect(),
-            },
+            evidence: Evidence { quantities: BTreeMap::new(), absent: absent.collect() },
             series: Vec::new(),
             workers: Vec::new(),
         }
@@ -247,10 +232,7 @@ mod tests {
                  measures it.",
             ),
             (
-                &[
-                    ("quota", "throttled", denied),
-                    ("softirq", "cpu_softirq_busiest", denied),
-                ],
+                &[("quota", "throttled", denied), ("softirq", "cpu_softirq_busiest", denied)],
                 "What limits shop is not known: quota and softirq could not be judged, because they show only in the server's \
                  processes and host, which could not be read (permission denied); run weir as root on the server's host, or \
                  name that host with `--place proxy=HOST`.",

@@ -1,4 +1,4 @@
-//! What limited an arm, in sentences.
+//! Sentences about the limiter of an arm.
 
 use weir_limits::{
     Absent, Answer, Behind, Certainty, Finding, Quantities, Reliability, Way, shown,
@@ -10,19 +10,20 @@ use weir_model::study::{Taken, TakenFrom};
 use super::unjudged;
 use crate::findings::LimiterFindings;
 
-/// A resource that is used less than this much is not worth telling as the next limit.
+/// Use of a resource, as a share, below which it is not mentioned as the next limit.
 const NEXT: f64 = 0.5;
 
-/// The answer in a sentence or two, and the next limit behind it.
+/// Returns the answer in a sentence or two, and the next limit behind it.
 pub fn sentence(found: &LimiterFindings) -> String {
     let arm = &found.arm;
     match (&found.judgement.findings[..], found.judgement.answer) {
         ([first, ..], _) => {
             let named = format!("What limits {arm}: {} ({}).", first.says, certainty(first));
             let tried: Vec<String> = found.confirmations.iter().map(tried).collect();
-            let advice = match tried.is_empty() {
-                true => turn(first, found.pods.as_deref()),
-                false => Some(tried.join(" ")),
+            let advice = if tried.is_empty() {
+                turn(first, found.pods.as_deref())
+            } else {
+                Some(tried.join(" "))
             };
             let partly =
                 partly(found).map(|partly| format!("Only {partly}, and this speaks for these."));
@@ -34,26 +35,20 @@ pub fn sentence(found: &LimiterFindings) -> String {
         ([], Answer::DoNotKnow) => {
             let why = unread(found).unwrap_or_else(|| why_not(found));
             let of = partly(found).map(|partly| format!(", as only {partly}"));
-            format!(
-                "What limits {arm} is not known: {why}{}.",
-                of.unwrap_or_default()
-            )
+            format!("What limits {arm} is not known: {why}{}.", of.unwrap_or_default())
         }
         ([], _) => {
-            let at = found
-                .stretch
-                .rate
-                .map(|rate| format!(" at {}", shown(rate, "/s")));
-            let but = unread(found).map(|why| format!(", as far as is known: {why}"));
-            let but =
-                but.or_else(|| Some(format!(", as far as is known: only {}", partly(found)?)));
+            let at = found.stretch.rate.map(|rate| format!(" at {}", shown(rate, "/s")));
+            let but = unread(found)
+                .map(|why| format!(", as far as is known: {why}"))
+                .or_else(|| Some(format!(", as far as is known: only {}", partly(found)?)));
             let (at, but) = (at.unwrap_or_default(), but.unwrap_or_default());
             format!("Nothing was used up by {arm}{at}{but}.")
         }
     }
 }
 
-/// How sure a finding is, and what could have been named before it.
+/// Returns the certainty of a finding, and the limits that could not be judged before it.
 fn certainty(finding: &Finding) -> String {
     let word = match finding.certainty {
         Certainty::Strong => return "strong evidence".to_owned(),
@@ -66,14 +61,13 @@ fn certainty(finding: &Finding) -> String {
         [] => word.to_owned(),
         [one] => format!("{word}: {one} could not be judged"),
         [one, other] => format!("{word}: {one} and {other} could not be judged"),
-        [one, other, ..] => format!(
-            "{word}: {one}, {other} and {} more could not be judged",
-            names.len() - 2
-        ),
+        [one, other, ..] => {
+            format!("{word}: {one}, {other} and {} more could not be judged", names.len() - 2)
+        }
     }
 }
 
-/// Why pods that were to be sampled could not be read; `None`: they were, or there are none.
+/// Returns the reason why pods that were to be sampled could not be read; `None` if they were read, or there are none.
 fn unread(found: &LimiterFindings) -> Option<String> {
     let pods = found.pods.as_ref()?;
     match found.evidence.absent.get("throttled")? {
@@ -82,34 +76,31 @@ fn unread(found: &LimiterFindings) -> Option<String> {
     }
 }
 
-/// Of how many pods is spoken, where some of them could not be read.
+/// Returns how many of the pods could be read; `None` if all could.
 fn partly(found: &LimiterFindings) -> Option<String> {
     let (read, all) = found.evidence.read_of()?;
     let which = found.pods.as_deref().unwrap_or("hosts of the proxy");
     Some(format!("{read} of {all} of the {which} could be read"))
 }
 
-/// Which parameters to change, and how. Those of pods are those of `pods`.
+/// Returns advice on which parameters to change, and how. Parameters of pods are attributed to `pods`.
 pub fn turn(finding: &Finding, pods: Option<&str>) -> Option<String> {
-    let each = finding
-        .turn
-        .iter()
-        .zip(&finding.ways)
-        .map(|(parameter, way)| {
-            let of = pods.filter(|_| super::is_of_pods(parameter));
-            let of = of.map_or_else(String::new, |pods| format!(" of the {pods}"));
-            match way {
-                Way::Up => format!("raise {parameter}{of}"),
-                Way::Down => format!("lower {parameter}{of}"),
-                Way::To(level) => format!("set {parameter}{of} to {level}"),
-                Way::Either => format!("change {parameter}{of}"),
-            }
-        });
+    let each = finding.turn.iter().zip(&finding.ways).map(|(parameter, way)| {
+        let of = pods
+            .filter(|_| super::is_of_pods(parameter))
+            .map_or_else(String::new, |pods| format!(" of the {pods}"));
+        match way {
+            Way::Up => format!("raise {parameter}{of}"),
+            Way::Down => format!("lower {parameter}{of}"),
+            Way::To(level) => format!("set {parameter}{of} to {level}"),
+            Way::Either => format!("change {parameter}{of}"),
+        }
+    });
     let each: Vec<String> = each.take(3).collect();
     (!each.is_empty()).then(|| format!("Try: {}.", each.join(", or ")))
 }
 
-/// Whose resource is taken away.
+/// Returns the name of the resource that is taken away, with its owner.
 pub fn taken_name(from: TakenFrom) -> &'static str {
     match from {
         TakenFrom::Generator => "the generator's CPU time",
@@ -118,76 +109,64 @@ pub fn taken_name(from: TakenFrom) -> &'static str {
     }
 }
 
-/// What came of taking something away: `with 25 % less of the proxy's CPU time it carries 24 % less (20 to 27 %)`.
+/// Returns the result of taking something away: `with 25 % less of the proxy's CPU time it carries 24 % less (20 to 27
+/// %)`.
 fn lacking(taken: Taken, one: &ConfirmationRecord) -> String {
-    let named = match one.confirmed {
-        true => "Confirmed",
-        false => "Not confirmed",
-    };
+    let named = if one.confirmed { "Confirmed" } else { "Not confirmed" };
     let whose = taken_name(taken.from);
     let less = |ratio: f64| format!("{:.0}", 100.0 * (1.0 - ratio));
     let carries = match one.ratio {
-        Some((ratio, (low, high))) => format!(
-            "it carries {} % less ({} to {} %)",
-            less(ratio),
-            less(high),
-            less(low)
-        ),
+        Some((ratio, (low, high))) => {
+            format!("it carries {} % less ({} to {} %)", less(ratio), less(high), less(low))
+        }
         None => "nothing is answered".to_owned(),
     };
     let taken = taken.percent;
     format!("{named}: with {taken} % less of {whose} {carries}.")
 }
 
-/// What came of turning a parameter.
+/// Returns the result of turning a parameter.
 fn tried(one: &ConfirmationRecord) -> String {
     if let (Some(taken), "") = (one.taken, &*one.why_not) {
         return lacking(taken, one);
     }
-    let turned: Vec<String> = one
-        .turned
-        .iter()
-        .map(|(id, level)| format!("{id} at {level}"))
-        .collect();
+    let turned: Vec<String> =
+        one.turned.iter().map(|(id, level)| format!("{id} at {level}")).collect();
     let turned = turned.join(" and ");
     if !one.why_not.is_empty() {
-        return match turned.is_empty() {
-            true => format!("Not confirmed: {}.", one.why_not),
-            false => format!("Not confirmed by {turned}: {}.", one.why_not),
+        return if turned.is_empty() {
+            format!("Not confirmed: {}.", one.why_not)
+        } else {
+            format!("Not confirmed by {turned}: {}.", one.why_not)
         };
     }
     let carries = match one.ratio {
         Some((ratio, (low, high))) => {
             let (what, as_much) = match one.metric.response_quantile() {
-                Some(q) => (
-                    format!("the p{:.0} of its response time is", 100.0 * q),
-                    "long",
-                ),
+                Some(q) => (format!("the p{:.0} of its response time is", 100.0 * q), "long"),
                 None => ("it carries".to_owned(), "much"),
             };
             format!("{what} {ratio:.2} times as {as_much} ({low:.2} to {high:.2})")
         }
         None => "it answers requests that fail without it".to_owned(),
     };
-    match one.confirmed {
-        true => format!("Confirmed: with {turned} {carries}."),
-        false => format!("Not confirmed: with {turned} {carries}."),
+    if one.confirmed {
+        format!("Confirmed: with {turned} {carries}.")
+    } else {
+        format!("Not confirmed: with {turned} {carries}.")
     }
 }
 
-/// What comes next. The rate at which it is reached is told if it is above what was asked for: an arm that was overloaded
-/// completed less, and a rate in proportion to that says nothing.
+/// Returns a sentence about the next limit. Its rate is given only if it is above the requested rate: an overloaded arm
+/// completed less than that, and a rate in proportion to its completed rate says nothing.
 fn behind(behind: &Behind, asked: f64) -> Option<String> {
     match behind {
         Behind::Limiter(limiter) => Some(format!("The next limit: {}.", limiter_name(limiter))),
-        Behind::Resource {
-            quantity,
-            used,
-            at_rate,
-        } if *used >= NEXT => {
+        Behind::Resource { quantity, used, at_rate } if *used >= NEXT => {
             let means = &Quantities::builtin().get(quantity)?.means;
-            let at_rate = at_rate.filter(|rate| *rate > asked);
-            let at = at_rate.map(|rate| format!(", reached at about {}", shown(rate, "/s")));
+            let at = at_rate
+                .filter(|rate| *rate > asked)
+                .map(|rate| format!(", reached at about {}", shown(rate, "/s")));
             Some(format!(
                 "The next limit: {means}, at {:.0} %{}.",
                 100.0 * used.min(1.0),
@@ -207,15 +186,18 @@ fn why_not(found: &LimiterFindings) -> String {
     }
 }
 
-/// The name of a limiter for people: `accept queue`.
+/// Returns the display name of a limiter: `accept queue`.
 pub fn limiter_name(limiter: &str) -> String {
-    let word = |word: &str| match word {
-        "cpu" | "syn" | "tls" => word.to_uppercase(),
-        "syns" => "SYNs".to_owned(),
-        "crowded" => "crowded CPUs".to_owned(),
-        word => word.to_owned(),
-    };
-    limiter.split('_').map(word).collect::<Vec<_>>().join(" ")
+    limiter
+        .split('_')
+        .map(|word| match word {
+            "cpu" | "syn" | "tls" => word.to_uppercase(),
+            "syns" => "SYNs".to_owned(),
+            "crowded" => "crowded CPUs".to_owned(),
+            word => word.to_owned(),
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -224,11 +206,8 @@ mod tests {
 
     #[test]
     fn the_rate_of_the_next_limit_is_told_if_it_is_above_what_was_asked_for() {
-        let next = Behind::Resource {
-            quantity: "cpu_all".to_owned(),
-            used: 0.8,
-            at_rate: Some(4000.0),
-        };
+        let next =
+            Behind::Resource { quantity: "cpu_all".to_owned(), used: 0.8, at_rate: Some(4000.0) };
         let told = |asked| behind(&next, asked).expect("a sentence");
         assert!(told(3000.0).ends_with("at 80 %, reached at about 4,000/s."));
         assert!(told(5000.0).ends_with("at 80 %."), "{}", told(5000.0));

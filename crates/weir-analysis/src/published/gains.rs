@@ -1,14 +1,14 @@
 //! Published gains.
 //!
-//! They are means and peaks over machines and settings that are not here, so sizes are not compared:
-//! a gain is confirmed where ours has its direction and lies beyond the equivalence band.
+//! They are means and peaks over other machines and settings, so sizes are not compared: a gain is confirmed if the
+//! measured one has the same direction and lies beyond the equivalence band.
 
 use weir_model::study::{Arm, ArmRole, GainOf, Metric, Published, PublishedGain, Study};
 
 use crate::findings::{Comparison, GainFindings, LoadFindings, PublishedVerdict, Verdict};
 use crate::names::are_different_proxies;
 
-/// All published gains, each under each load that it is for.
+/// Judges all published gains, each under each load that it applies to.
 pub(super) fn gains(
     study: &Study,
     published: &Published,
@@ -33,18 +33,13 @@ pub(super) fn gains(
 fn of_gain(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> GainFindings {
     let arms = load.map_or_else(Vec::new, |load| measured(study, load, gain));
     let up = gain.mean.or(gain.peak).is_some_and(|change| change > 0.0);
-    let (verdict, because) = match arms.is_empty() {
-        true => (
-            PublishedVerdict::NotMeasured,
-            missing(study, load, gain).to_owned(),
-        ),
-        false => judge(&arms, up, study.objective.band),
+    let (verdict, because) = if arms.is_empty() {
+        (PublishedVerdict::NotMeasured, missing(study, load, gain).to_owned())
+    } else {
+        judge(&arms, up, study.objective.band)
     };
     let ratios = || arms.iter().map(|own| own.ratio);
-    let largest = match up {
-        true => ratios().reduce(f64::max),
-        false => ratios().reduce(f64::min),
-    };
+    let largest = if up { ratios().reduce(f64::max) } else { ratios().reduce(f64::min) };
     let logs = ratios().map(f64::ln).sum::<f64>();
     GainFindings {
         of: gain.of.clone(),
@@ -60,25 +55,24 @@ fn of_gain(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> 
     }
 }
 
-/// Ours for each arm that the gain is of and that has valid figures.
+/// Returns the measured comparison of each arm that the gain applies to and that has valid figures.
 fn measured(study: &Study, load: &LoadFindings, gain: &PublishedGain) -> Vec<Comparison> {
     let arms = study.arms.iter();
-    let of_arm = |arm: &Arm| -> Option<Comparison> {
-        let against = match &gain.of {
-            GainOf::Arms(names) if names.contains(&arm.name) => study.arms.get(arm.against)?,
-            GainOf::Arms(_) => return None,
-            GainOf::Level { id, level } => without(study, arm, id, level)?,
-        };
-        pair(load, gain.metric, &arm.name, &against.name)
-    };
     arms.filter(|arm| arm.role != ArmRole::SameAsBaseline)
-        .filter_map(of_arm)
+        .filter_map(|arm| -> Option<Comparison> {
+            let against = match &gain.of {
+                GainOf::Arms(names) if names.contains(&arm.name) => study.arms.get(arm.against)?,
+                GainOf::Arms(_) => return None,
+                GainOf::Level { id, level } => without(study, arm, id, level)?,
+            };
+            pair(load, gain.metric, &arm.name, &against.name)
+        })
         .filter(|own| own.verdict != Verdict::Invalid && own.ratio > 0.0)
         .collect()
 }
 
-/// The arm that differs from `arm` in nothing but that it does not have `level`: the one that it is
-/// compared with, if that is such a one, else the first.
+/// Returns the arm that differs from `arm` only in that it does not have `level`: the one in its `against` if that
+/// fits, else the first that does.
 fn without<'a>(study: &'a Study, arm: &Arm, id: &str, level: &str) -> Option<&'a Arm> {
     if arm.settings.get(id).map(String::as_str) != Some(level) {
         return None;
@@ -94,11 +88,10 @@ fn without<'a>(study: &'a Study, arm: &Arm, id: &str, level: &str) -> Option<&'a
             && !are_different_proxies(study, &other.name, &arm.name)
             && alike(other) == alike(arm)
     };
-    let against = study.arms.get(arm.against).filter(is_twin);
-    against.or_else(|| study.arms.iter().find(is_twin))
+    study.arms.get(arm.against).filter(is_twin).or_else(|| study.arms.iter().find(is_twin))
 }
 
-/// The comparison of two arms: as the study makes it, or from its pairs.
+/// Returns the comparison of two arms, as the study makes it or from its pairs.
 fn pair(load: &LoadFindings, metric: Metric, arm: &str, against: &str) -> Option<Comparison> {
     let mut all = load.comparisons.iter().chain(&load.pairs);
     all.find_map(|own| match () {
@@ -117,29 +110,24 @@ fn missing(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> 
         }
         (_, GainOf::Level { id, level }) => {
             let mut arms = study.arms.iter();
-            match arms.any(|arm| without(study, arm, id, level).is_some()) {
-                true => {
-                    "no valid figures of arms that differ in it alone; with `compare: pairs` \
+            if arms.any(|arm| without(study, arm, id, level).is_some()) {
+                "no valid figures of arms that differ in it alone; with `compare: pairs` \
                          every two arms are compared"
-                }
-                false => "no two arms differ in it alone",
+            } else {
+                "no two arms differ in it alone"
             }
         }
         (_, GainOf::Arms(_)) => "no valid figures",
     }
 }
 
-/// Confirmed where an arm's whole interval lies beyond the band in the published direction and none
+/// Judges a gain. It is confirmed if an arm's whole interval lies beyond the band in the published direction and none
 /// in the other.
 fn judge(measured: &[Comparison], up: bool, band: f64) -> (PublishedVerdict, String) {
     let is_beyond = |own: &&Comparison, up: bool| {
         let (low, high) = own.interval;
         let is_shown = matches!(own.verdict, Verdict::Better | Verdict::Worse);
-        is_shown
-            && match up {
-                true => low > 1.0 + band,
-                false => high < (1.0 + band).recip(),
-            }
+        is_shown && if up { low > 1.0 + band } else { high < (1.0 + band).recip() }
     };
     let count = |up: bool| measured.iter().filter(|own| is_beyond(own, up)).count();
     let (same, opposite, all) = (count(up), count(!up), measured.len());

@@ -1,8 +1,7 @@
 //! Published response times.
 //!
-//! Times of another machine mean little here; whether a change made them shorter does. An arm's
-//! published time over that of the arm it is compared with is a ratio, or a range of ratios where a
-//! range of times was published.
+//! Times of another machine mean little here, but the effect of a change on them does. An arm's published time divided
+//! by that of the arm it is compared with is a ratio, or a range of ratios if a range of times was published.
 
 use std::time::Duration;
 
@@ -15,18 +14,19 @@ use crate::findings::{ArmFindings, LoadFindings, TimeFindings, Verdict};
 use super::{Judge, Kind, Ratios, as_measured, compared};
 
 impl<'a> Judge<'a> {
-    /// All published response times.
+    /// Judges all published response times.
     pub(super) fn times(&self) -> Vec<TimeFindings> {
-        let entries = self.published.times.iter();
-        entries.flat_map(|entry| self.times_of(entry)).collect()
+        self.published.times.iter().flat_map(|entry| self.times_of(entry)).collect()
     }
 
     fn times_of(&self, entry: &PublishedTimes) -> Vec<TimeFindings> {
         if entry.unchanged {
             return vec![self.time(entry, 0.5, None), self.time(entry, 0.99, None)];
         }
-        let each = entry.quantiles.iter();
-        each.map(|published| self.time(entry, published.quantile, Some(*published)))
+        entry
+            .quantiles
+            .iter()
+            .map(|published| self.time(entry, published.quantile, Some(*published)))
             .collect()
     }
 
@@ -41,8 +41,8 @@ impl<'a> Judge<'a> {
         let found = load.and_then(|load| load.arms.iter().find(|arm| arm.arm == entry.arm));
         let ours = load.and_then(|load| compared(load, &entry.arm, metric));
         let theirs = self.ratio(entry, quantile, published);
-        let judged = theirs.map(|theirs| self.verdict(Kind::Time, &entry.arm, theirs, ours));
-        let (verdict, because) = judged.unzip();
+        let (verdict, because) =
+            theirs.map(|theirs| self.verdict(Kind::Time, &entry.arm, theirs, ours)).unzip();
         let ns = |time: Duration| time.as_nanos() as u64;
         TimeFindings {
             arm: entry.arm.clone(),
@@ -60,8 +60,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The load that is set beside an entry: of those that it is for and that may be used, one in which
-    /// the arm could be compared, and the hardest of these.
+    /// Returns the load to compare an entry with: among the usable loads that it applies to, one in which the arm could
+    /// be compared, and the hardest of these.
     fn load_for(&self, entry: &PublishedTimes, metric: Option<Metric>) -> Option<&'a LoadFindings> {
         let fitting = self.loads.iter().filter_map(|found| {
             let mut specs = self.study.loads.iter();
@@ -81,8 +81,8 @@ impl<'a> Judge<'a> {
         best.map(|(_, found)| found)
     }
 
-    /// The published ratio to the arm that this one is compared with; none for the baseline, and where
-    /// nothing was published for the other.
+    /// Returns the published ratio to the arm that this one is compared with; `None` for the baseline, and if nothing
+    /// was published for the other.
     fn ratio(
         &self,
         entry: &PublishedTimes,
@@ -110,7 +110,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Connections and rate of a load: of a matrix, those that the study was written with.
+/// Returns connections and rate of a load; for a cell of a matrix, the values that the study was written with.
 fn place(spec: &LoadSpec) -> (u32, Option<f64>) {
     match &spec.cell {
         Some(cell) => (cell.connections, cell.rate),
@@ -121,23 +121,19 @@ fn place(spec: &LoadSpec) -> (u32, Option<f64>) {
 fn is_for(entry: &PublishedTimes, spec: &LoadSpec) -> bool {
     let (connections, rate) = place(spec);
     let named = entry.load.as_ref().is_none_or(|load| *load == spec.name);
-    let connected = entry
-        .connections
-        .is_none_or(|(low, high)| (low..=high).contains(&connections));
-    let timed = entry
-        .rate
-        .is_none_or(|(low, high)| rate.is_some_and(|rate| (low..=high).contains(&rate)));
+    let connected = entry.connections.is_none_or(|(low, high)| (low..=high).contains(&connections));
+    let timed =
+        entry.rate.is_none_or(|(low, high)| rate.is_some_and(|rate| (low..=high).contains(&rate)));
     named && connected && timed
 }
 
-/// The metric that a quantile is, where it is compared.
+/// Returns the metric that a quantile is, if it is compared.
 fn metric_of(quantile: f64) -> Option<Metric> {
-    let metrics = [Metric::ResponseP50, Metric::ResponseP99];
-    let mut metrics = metrics.into_iter();
+    let mut metrics = [Metric::ResponseP50, Metric::ResponseP99].into_iter();
     metrics.find(|metric| metric.response_quantile() == Some(quantile))
 }
 
-/// An arm's quantile in nanoseconds. Those that have no figure of their own are read off the curve.
+/// Returns an arm's quantile in nanoseconds. Quantiles without a figure of their own are read off the percentile curve.
 fn measured(arm: &ArmFindings, quantile: f64) -> Option<f64> {
     if arm.samples == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! A trial is one of a bypass only if the bypass carried it.
+//! Tests that a trial counts as bypassed only if the bypass carried it.
 
 use weir_model::record::{CountersRecord, PartRecord, Phase, Record, Validity};
 use weir_model::study::{ArmRole, ProxyRole};
@@ -11,21 +11,16 @@ use Validity::{Invalid as I, Suspect as S};
 
 const BLOCKS: u32 = 8;
 
-/// A run of an arm of TCP and one with a level of `transport`, in a continuous trial of half of the blocks whose
-/// counters are these.
+/// A run with an arm over TCP and one with a level of `transport`; a continuous trial of half of the blocks has these
+/// counters.
 fn run_of(level: &str, counted: &[(&str, u64)]) -> (tempfile::TempDir, Run) {
-    let mut arms = vec![
-        arm("tcp", ArmRole::Baseline, 0),
-        arm("past", ArmRole::Change, 0),
-    ];
+    let mut arms = vec![arm("tcp", ArmRole::Baseline, 0), arm("past", ArmRole::Change, 0)];
     let transport = ("transport".to_owned(), level.to_owned());
     arms[1].settings.extend([transport]);
     let header = header(arms);
     let (folder, mut run) = run(&header, trials(&header, "closed", BLOCKS, |_| 1e4));
-    let counted = counted.iter();
-    let counted = counted.map(|(name, count)| (format!("sockmap.{name}"), *count));
-    run.records
-        .retain(|record| !matches!(record, Record::Part(_)));
+    let counted = counted.iter().map(|(name, count)| (format!("sockmap.{name}"), *count));
+    run.records.retain(|record| !matches!(record, Record::Part(_)));
     run.records.push(Record::Part(Box::new(PartRecord {
         load: "closed".to_owned(),
         blocks: BLOCKS / 2,
@@ -42,13 +37,14 @@ fn run_of(level: &str, counted: &[(&str, u64)]) -> (tempfile::TempDir, Run) {
     (folder, run)
 }
 
-/// What is said of a block of an arm: validity and words.
 fn said(run: &Run, arm: &str, block: u32) -> Vec<(Validity, String)> {
     let data = LoadData::gather(run, &run.header.study.loads[0]);
     let mut judged = data.blocks[block as usize].iter().flatten();
     let judged = judged.find(|judged| judged.trial.arm == arm).unwrap();
-    let found = judged.reasons.iter().map(|found| &found.reason);
-    found
+    judged
+        .reasons
+        .iter()
+        .map(|found| &found.reason)
         .map(|reason| {
             assert!(reason.rule.starts_with("bypass-"), "{reason:?}");
             (reason.validity, reason.seen.clone())
@@ -56,12 +52,8 @@ fn said(run: &Run, arm: &str, block: u32) -> Vec<(Validity, String)> {
         .collect()
 }
 
-/// Level, counters, and what is said.
-type Row = (
-    &'static str,
-    &'static [(&'static str, u64)],
-    &'static [(Validity, &'static str)],
-);
+/// Level, counters, and the expected reasons.
+type Row = (&'static str, &'static [(&'static str, u64)], &'static [(Validity, &'static str)]);
 
 #[test]
 fn each_hop_of_a_level_is_judged_by_what_was_counted_on_it() {
@@ -87,11 +79,10 @@ fn each_hop_of_a_level_is_judged_by_what_was_counted_on_it() {
     for (level, counted, expected) in cases {
         let (_folder, run) = run_of(level, counted);
         let found = said(&run, "past", 1);
-        let fits =
-            |((validity, seen), (grade, words)): (&(Validity, String), &(Validity, &str))| {
+        let fit = found.len() == expected.len()
+            && found.iter().zip(*expected).all(|((validity, seen), (grade, words))| {
                 validity == grade && seen.contains(words)
-            };
-        let fit = found.len() == expected.len() && found.iter().zip(*expected).all(fits);
+            });
         assert!(fit, "{level} {counted:?}: {found:?}");
         assert_eq!(said(&run, "tcp", 1), [], "of the arm alone");
         assert_eq!(said(&run, "past", BLOCKS - 1), [], "of that trial alone");
@@ -106,8 +97,7 @@ fn the_load_is_judged_by_it() {
     let (_folder, run) = run_of("sockmap", &[]);
     let findings = crate::analyze(&run);
     let reasons = &findings.loads[0].reasons;
-    let counted = reasons.iter().find(|r| r.reason.rule == "bypass-idle");
-    let counted = counted.unwrap();
+    let counted = reasons.iter().find(|r| r.reason.rule == "bypass-idle").unwrap();
     assert_eq!(counted.arms, ["past"]);
     assert_eq!(counted.trials, BLOCKS / 2, "two hops are one trial");
     assert_eq!(counted.reason.validity, Validity::Invalid);

@@ -1,4 +1,4 @@
-//! Capacities, from the records of searches that were made up.
+//! Tests of capacities, on records of made-up searches.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::findings::{Findings, Verdict};
 
 mod ends;
 
-/// What the made-up server can do: M/M/1, so its p99 is ln(100) / (it - rate).
+/// Capacity of the made-up server: M/M/1, so its p99 is ln(100) / (capacity - rate).
 const SERVER: f64 = 5_000.0;
 const LIMIT_S: f64 = 0.03;
-/// Where the p99 is at the limit: 4,846.5 requests/s.
+/// Rate at which the p99 reaches the limit: 4,846.5 requests/s.
 const CAPACITY: f64 = SERVER - 4.605_17 / LIMIT_S;
 
 fn header(arms: Vec<Arm>) -> RunHeader {
@@ -30,19 +30,12 @@ fn header(arms: Vec<Arm>) -> RunHeader {
     })
 }
 
-/// A trial of so many seconds at a rate, and the share of its requests that break the limit.
+/// A trial at a rate, with the share of its requests that break the limit.
 fn trial(arm: &str, block: u32, rate: f64, seconds: u64) -> TrialRecord {
     let due = (rate * seconds as f64) as u64;
     let completed = (rate.min(SERVER) * seconds as f64) as u64;
-    let bad = match rate < SERVER {
-        true => (-(SERVER - rate) * LIMIT_S).exp(),
-        false => 1.0,
-    };
-    let sockets = SocketCounts {
-        in_use: 60,
-        orphans: 0,
-        time_wait: rate as u64,
-    };
+    let bad = if rate < SERVER { (-(SERVER - rate) * LIMIT_S).exp() } else { 1.0 };
+    let sockets = SocketCounts { in_use: 60, orphans: 0, time_wait: rate as u64 };
     let slice = SliceRecord {
         measured_ns: seconds * 1_000_000_000,
         offered: due,
@@ -67,12 +60,13 @@ fn trial(arm: &str, block: u32, rate: f64, seconds: u64) -> TrialRecord {
     }
 }
 
-/// Response times of the server at the rate of a trial: each answered request at a quantile of its own.
+/// Response times of the server at the rate of a trial: each answered request has a quantile of its own.
 fn times(trial: &TrialRecord) -> Vec<u64> {
     let spare = (SERVER - trial.rate_intended.unwrap_or(0.0)).max(1.0);
     let count = trial.slices[0].completed;
-    let each = (0..count).map(|of| (of as f64 + 0.5) / count as f64);
-    each.map(|share| (-(1.0 - share).ln() / spare * 1e9) as u64)
+    (0..count)
+        .map(|of| (of as f64 + 0.5) / count as f64)
+        .map(|share| (-(1.0 - share).ln() / spare * 1e9) as u64)
         .collect()
 }
 
@@ -104,10 +98,7 @@ fn record(arm: &str, end: CapacityEnd) -> CapacityRecord {
         stalls: 0,
         verified: 4_750.0,
         held_s: 65.0,
-        broke: Some(ObservedRecord {
-            rate: 4_900.0,
-            seconds: 4.0,
-        }),
+        broke: Some(ObservedRecord { rate: 4_900.0, seconds: 4.0 }),
         carried: None,
         fresh: None,
         burst: None,
@@ -122,7 +113,6 @@ fn record(arm: &str, end: CapacityEnd) -> CapacityRecord {
     }
 }
 
-/// Rates of the short trials of a search.
 const RATES: [f64; 12] = [
     500.0, 1_000.0, 2_000.0, 3_000.0, 4_000.0, 4_500.0, 5_500.0, 4_700.0, 4_750.0, 4_800.0,
     4_860.0, 4_940.0,
@@ -130,33 +120,17 @@ const RATES: [f64; 12] = [
 
 /// A search of one arm with its trials: a ramp, a ladder, a burst, and a trial that held.
 fn searched(others: Vec<Record>) -> (TempDir, Run) {
-    let short = RATES.iter().zip(0..);
-    let short = short.map(|(rate, block)| trial("stock", block, *rate, 1));
-    let mut trials: Vec<TrialRecord> = short.collect();
+    let mut trials: Vec<TrialRecord> =
+        RATES.iter().zip(0..).map(|(rate, block)| trial("stock", block, *rate, 1)).collect();
     trials.push(trial("stock", 12, 8_000.0, 1));
     trials.extend((13..26).map(|block| trial("stock", block, 4_750.0, 1)));
     let mut closed = trial("stock", 26, 9_999.0, 1);
     closed.rate_intended = None;
     let mut records = vec![
         step("stock", SearchStage::Ramp, (0, 7), Some((4_500.0, 5_500.0))),
-        step(
-            "stock",
-            SearchStage::Dwell,
-            (7, 5),
-            Some((4_750.0, 4_880.0)),
-        ),
-        step(
-            "stock",
-            SearchStage::Burst,
-            (12, 1),
-            Some((4_750.0, 4_880.0)),
-        ),
-        step(
-            "stock",
-            SearchStage::Hold,
-            (13, 13),
-            Some((4_750.0, 4_880.0)),
-        ),
+        step("stock", SearchStage::Dwell, (7, 5), Some((4_750.0, 4_880.0))),
+        step("stock", SearchStage::Burst, (12, 1), Some((4_750.0, 4_880.0))),
+        step("stock", SearchStage::Hold, (13, 13), Some((4_750.0, 4_880.0))),
     ];
     records.extend(others);
     let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
@@ -190,12 +164,7 @@ fn what_a_search_found_is_told_with_what_its_trials_show() {
     assert!(findings.answer.starts_with(&arm.words[0]));
     // Nothing of a comparison.
     assert!(findings.loads.is_empty() && findings.matrices.is_empty());
-    assert_eq!(
-        findings.headline.validity,
-        Validity::Valid,
-        "{:?}",
-        findings.headline
-    );
+    assert_eq!(findings.headline.validity, Validity::Valid, "{:?}", findings.headline);
     let json = serde_json::to_value(&findings).unwrap();
     let part = &json["capacity"]["arms"][0];
     assert_eq!(
@@ -233,12 +202,15 @@ fn the_curve_is_of_short_trials_and_grows_from_its_knee_on() {
 fn trials_of_one_rate_are_pooled_and_not_averaged() {
     let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
     let trials = vec![trial("stock", 0, 200.0, 5), trial("stock", 1, 201.0, 5)];
-    let times = |trial: &TrialRecord, _: &mut _| {
-        let slow = if trial.block == 1 { 30 } else { 0 };
-        let each = (0..1_000).map(|place| if place < slow { 100_000_000 } else { 1_000_000 });
-        each.collect()
-    };
-    let (_folder, run) = run_with_records(&header, trials, times, &[]);
+    let (_folder, run) = run_with_records(
+        &header,
+        trials,
+        |trial, _| {
+            let slow = if trial.block == 1 { 30 } else { 0 };
+            (0..1_000).map(|place| if place < slow { 100_000_000 } else { 1_000_000 }).collect()
+        },
+        &[],
+    );
     let found = analyze(&run).capacity.unwrap();
     let [point] = &found.arms[0].curve[..] else {
         panic!("{:?}", found.arms[0].curve);
@@ -264,12 +236,7 @@ fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
     near(row(Counted::OriginConnects), [0.25; 3]);
     near(row(Counted::TimeWait), [2_000.0, 4_860.0, 5_500.0]);
     near(row(Counted::ProxyCpuShare), [0.21, 0.857, 0.895]);
-    assert!(
-        arm.ran_out
-            .contains("86 % of its CPUs: CPU time runs out first"),
-        "{}",
-        arm.ran_out
-    );
+    assert!(arm.ran_out.contains("86 % of its CPUs: CPU time runs out first"), "{}", arm.ran_out);
     assert!(!arm.grows.iter().any(|row| row.what == Counted::Reconnects));
     // Without an edge there is nothing to hold the rest against.
     let (_, none) = found(ended(|record| (record.low, record.high) = (0.0, 0.0)));
@@ -282,17 +249,9 @@ fn a_search_that_did_not_end_tells_how_far_it_came() {
     assert_eq!((arm.claimed, arm.end, arm.low), (false, None, 4_750.0));
     let carried = "is not claimed: the search did not end. 4,800/s was carried for 1.0 s, 4,860/s broke after 1.0 s. Resume";
     assert!(arm.words[0].contains(carried), "{:?}", arm.words);
-    let mut held = step(
-        "stock",
-        SearchStage::Hold,
-        (90, 1),
-        Some((4_500.0, 5_000.0)),
-    );
+    let mut held = step("stock", SearchStage::Hold, (90, 1), Some((4_500.0, 5_000.0)));
     if let Record::Bracket(step) = &mut held {
-        step.held = Some(ObservedRecord {
-            rate: 4_500.0,
-            seconds: 65.0,
-        });
+        step.held = Some(ObservedRecord { rate: 4_500.0, seconds: 65.0 });
     }
     let (_, arm) = found(vec![held]);
     let so_far = "So far stock carries 4,500 to 5,000 requests/s within p99 < 30ms and errors < 1%: 4,500/s held for 65 s";
@@ -332,10 +291,8 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
         let mut record = record(arm, CapacityEnd::Found);
         (record.low, record.high, record.verified) = (low, high, low);
         record.is_bracket = *ends == Bracket;
-        record.ceiling = (*ends == Capped).then_some(CeilingRecord {
-            of: CeilingOf::Generator,
-            rate: 9_000.0,
-        });
+        record.ceiling =
+            (*ends == Capped).then_some(CeilingRecord { of: CeilingOf::Generator, rate: 9_000.0 });
         Record::Capacity(record)
     };
     let mut records = vec![of("stock", (4_000.0, 4_200.0), &Interval)];
@@ -353,16 +310,9 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
     }
     // Two intervals of 4.9 %: 4.9 % × √2 between them, and p at its edge is that of the interval.
     let (low, high) = ratios[0].interval;
-    assert!(
-        ((high / low).ln() - 0.0488 * 2_f64.sqrt()).abs() < 0.001,
-        "{low} {high}"
-    );
+    assert!(((high / low).ln() - 0.0488 * 2_f64.sqrt()).abs() < 0.001, "{low} {high}");
     assert!(ratios[0].p < 1e-6 && ratios[0].p_holm > ratios[0].p);
-    assert!(
-        findings
-            .answer
-            .starts_with("a carries 2.00 times as much as stock (1.93 to 2.07).")
-    );
+    assert!(findings.answer.starts_with("a carries 2.00 times as much as stock (1.93 to 2.07)."));
 }
 
 #[test]
@@ -379,8 +329,10 @@ fn each_point_tells_the_limit_that_it_broke_most() {
         ([0.02, 0.05], (1, false)),
         ([0.0, 0.009], (1, true)),
     ];
-    let trials = cases.iter().zip(0..);
-    let trials = trials.map(|((bad, _), block)| of(block, 100.0 * f64::from(block + 1), *bad));
+    let trials = cases
+        .iter()
+        .zip(0..)
+        .map(|((bad, _), block)| of(block, 100.0 * f64::from(block + 1), *bad));
     let (_folder, run) = run_with_records(&header, trials.collect(), |trial, _| times(trial), &[]);
     let found = analyze(&run).capacity.unwrap();
     let seen = found.arms[0].curve.iter();
@@ -391,17 +343,11 @@ fn each_point_tells_the_limit_that_it_broke_most() {
 #[test]
 fn a_pause_between_slices_is_no_part_of_the_rate() {
     let mut paused = trial("stock", 0, 1_000.0, 5);
-    paused.slices.push(SliceRecord {
-        measured_ns: 5_000_000_000,
-        ..SliceRecord::default()
-    });
+    paused.slices.push(SliceRecord { measured_ns: 5_000_000_000, ..SliceRecord::default() });
     paused.rate_intended = Some(500.0);
     let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
     let (_folder, run) = run_with_records(&header, vec![paused], |_, _| vec![1_000_000; 9], &[]);
     let found = analyze(&run).capacity.unwrap();
     let rates: Vec<CurvePoint> = found.arms[0].curve.clone();
-    assert_eq!(
-        rates.iter().map(|point| point.rate).collect::<Vec<_>>(),
-        [1_000.0]
-    );
+    assert_eq!(rates.iter().map(|point| point.rate).collect::<Vec<_>>(), [1_000.0]);
 }

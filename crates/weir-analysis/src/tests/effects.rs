@@ -1,5 +1,5 @@
-//! Arms that were not what their levels say: read as equal and different all the same, or without the effect that
-//! they are for.
+//! Tests of arms that were not what their levels say: read as equal although they differ, or without the intended
+//! effect.
 
 use weir_model::record::{Record, TrialRecord};
 use weir_model::study::{ProxyKind, Settings};
@@ -10,8 +10,7 @@ use super::world;
 use crate::analyze;
 use crate::findings::Findings;
 
-/// A contradiction between what was read and what was measured is an error of the reading, and never printed as
-/// both.
+/// A contradiction between reading and measurement is an error of the reading; the two are never printed side by side.
 #[test]
 fn an_arm_that_was_read_as_equal_and_differs_is_not_called_inert() {
     let mut header = header(three_arms());
@@ -41,8 +40,8 @@ fn an_arm_that_was_read_as_equal_and_differs_is_not_called_inert() {
     assert_eq!((findings.misread.len(), findings.inert.len()), (0, 1));
 }
 
-/// What is found of `kept`, whose changes these are, where the baseline has `read` and the arm opens so many
-/// connections to the origin server for each request.
+/// Findings about the arm `kept` with these changes, if the baseline has `read` and the arm opens so many connections
+/// to the origin server per request.
 fn found(
     kind: ProxyKind,
     changes: &[(&str, &str)],
@@ -50,9 +49,7 @@ fn found(
     connects: f64,
 ) -> Findings {
     let settings = |all: &[(&str, &str)]| -> Settings {
-        let all = all.iter();
-        all.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()))
-            .collect()
+        all.iter().map(|(id, level)| ((*id).to_owned(), (*level).to_owned())).collect()
     };
     let mut header = header(three_arms());
     header.study.proxy.kind = kind;
@@ -60,9 +57,7 @@ fn found(
     header.study.arms[2].settings = settings(read);
     header.study.arms[2].settings.extend(settings(changes));
     let mut all = trials(&header, "closed", 30, world(0.01));
-    let of_arm = all
-        .iter_mut()
-        .filter(|trial: &&mut TrialRecord| trial.arm == "keepalive");
+    let of_arm = all.iter_mut().filter(|trial: &&mut TrialRecord| trial.arm == "keepalive");
     for slice in of_arm.flat_map(|trial| &mut trial.slices) {
         slice.origin_connects = (slice.origin_requests as f64 * connects) as u64;
     }
@@ -106,13 +101,9 @@ fn a_change_is_held_against_the_counter_in_which_its_purpose_shows() {
     assert!(findings.answer.ends_with(said), "{}", findings.answer);
 }
 
-/// Another setting that the arm has keeps the change from doing what it is for.
 #[test]
 fn what_keeps_a_change_from_its_effect_is_named() {
-    let read = [
-        ("http_reuse", "safe"),
-        ("http_connection_mode", "http-server-close"),
-    ];
+    let read = [("http_reuse", "safe"), ("http_connection_mode", "http-server-close")];
     let findings = found(ProxyKind::Haproxy, &[("http_reuse", "always")], &read, 1.0);
     let said =
         "http_connection_mode is http-server-close, and no connection to the origin is kept.";

@@ -1,4 +1,4 @@
-//! What of a trial, of the end of a continuous trial, and of a load test's report the rules are judged by.
+//! Tests of the evidence from a trial, the end of a continuous trial, and a load test's report.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn each_slice(trial: &mut TrialRecord, change: impl Fn(&mut SliceRecord)) {
     trial.slices.iter_mut().for_each(change);
 }
 
-/// A load, a change to a trial of two slices at 10,000 per second or to its run, and what is said.
+/// A load, a change to a trial of two slices at 10,000 per second or to its run, and the expected reasons.
 type TrialRow = (&'static str, fn(&mut TrialRecord, &mut RunHeader), Said);
 
 /// A slice is 100 ms, of which 80 are measured.
@@ -105,7 +105,7 @@ fn idle(slice: &mut SliceRecord) {
     slice.generator_cpu_ns += SLICE_NS / 10;
 }
 
-/// The proxy's own CPU time, in percent of a slice.
+/// Sets the proxy's own CPU time, in percent of a slice.
 fn own_cpu(trial: &mut TrialRecord, percent: u64) {
     each_slice(trial, |slice| slice.proxy_cpu_ns = SLICE_NS * percent / 100);
 }
@@ -124,16 +124,10 @@ fn trials_are_judged_by_what_their_records_say() {
 }
 
 fn counts(wanted: u64, open_at_start: u64, open_at_end: u64, opened: u64) -> ConnectionCounts {
-    ConnectionCounts {
-        wanted,
-        open_at_start,
-        open_at_end,
-        opened,
-        ..ConnectionCounts::default()
-    }
+    ConnectionCounts { wanted, open_at_start, open_at_end, opened, ..ConnectionCounts::default() }
 }
 
-/// 50 connections that ask and 1,000 that are held, to the arm `a`, and 10,000 responses.
+/// 50 connections that send requests and 1,000 that are held, to the arm `a`, and 10,000 responses.
 fn part() -> PartRecord {
     PartRecord {
         first_block: 10,
@@ -150,16 +144,13 @@ fn part() -> PartRecord {
 }
 
 fn start(after_ns: u64) -> GeneratorStart {
-    GeneratorStart {
-        after_ns,
-        ..GeneratorStart::default()
-    }
+    GeneratorStart { after_ns, ..GeneratorStart::default() }
 }
 
 type PartChange = fn(&mut PartRecord, &mut LoadSpec, &mut [u64; 3]);
 
-/// A change to a continuous trial, its load, or to responses, bytes and connections to the origin; what is
-/// said of the trials of `a`.
+/// A change to a continuous trial, its load, or to responses, bytes and connections to the origin; the expected reasons
+/// for the trials of `a`.
 #[rustfmt::skip]
 const PARTS: &[(PartChange, Said)] = &[
     (|_, _, _| {}, &[]),
@@ -209,11 +200,7 @@ fn continuous_trials_are_judged_by_their_ends() {
         };
         let reasons = judge(Use::Study, &part.evidence("a"));
         let said = reasons.iter().map(|r| (&*r.reason.rule, r.reason.validity));
-        assert_eq!(
-            &said.collect::<Vec<_>>()[..],
-            *expected,
-            "row {row}: {reasons:?}"
-        );
+        assert_eq!(&said.collect::<Vec<_>>()[..], *expected, "row {row}: {reasons:?}");
     }
 }
 
@@ -228,15 +215,11 @@ fn blocks_belong_to_the_part_of_their_session() {
     assert!(!holds(1, 15) && !holds(1, 9) && !holds(0, 12));
 }
 
-/// What the generator went through in a trial is held against the answers of all loads that shared it.
+/// The generator's troubles in a trial are compared with the answers of all loads that shared it.
 #[test]
 fn the_blocks_of_other_loads_of_a_trial_count_among_its_answers() {
     let shared = PartRecord {
-        with: vec![LoadBlocks {
-            load: "other".to_owned(),
-            first_block: 3,
-            blocks: 2,
-        }],
+        with: vec![LoadBlocks { load: "other".to_owned(), first_block: 3, blocks: 2 }],
         ..part()
     };
     for (load, session, block, wanted) in [
@@ -254,7 +237,7 @@ fn the_blocks_of_other_loads_of_a_trial_count_among_its_answers() {
     }
 }
 
-/// The report's flow, to be one of several.
+/// Makes a flow of the report.
 fn flow(report: &LoadReport, name: &str) -> FlowReport {
     let mut flow = serde_json::to_value(report).unwrap();
     flow["name"] = name.into();
@@ -265,17 +248,17 @@ fn statuses(report: &mut LoadReport, status: u16, count: u64) {
     report.statuses = vec![StatusCount { status, count }];
 }
 
-/// The generator was late, at p50 and at p99.
+/// Sets the generator's lateness, at p50 and at p99.
 fn late(report: &mut LoadReport, [half, tail]: [u64; 2]) {
     report.dispatch_lag.quantiles = vec![(0.5, half), (0.99, tail)];
 }
 
-/// Answered in 92 µs, the slowest in 200.
+/// Sets a median response time of 92 µs, and a p99 of 200 µs.
 fn fast(report: &mut LoadReport) {
     report.response_time.quantiles = vec![(0.5, 92_000), (0.99, 200_000)];
 }
 
-/// The load holds its 100 connections and asks nothing.
+/// Makes the load hold its 100 connections without requests.
 fn hold(report: &mut LoadReport) {
     report.load.arrivals = Arrivals::Held;
     (report.rates.intended, report.counts.due) = (None, 0);
@@ -283,7 +266,7 @@ fn hold(report: &mut LoadReport) {
     report.response_time.count = 0;
 }
 
-/// The same load as two flows, of which the second is changed.
+/// Splits the load into two equal flows, of which the second is changed.
 fn two(report: &mut LoadReport, change: fn(&mut LoadReport)) {
     let first = flow(report, "main");
     let mut other = report.clone();
@@ -294,14 +277,14 @@ fn two(report: &mut LoadReport, change: fn(&mut LoadReport)) {
 
 type ReportChange = fn(&mut LoadReport);
 
-/// So many of 100 lines of a log are not sent.
+/// Makes the load a recorded trace of a log of 100 lines, of which `lines` are not sent.
 fn recorded(report: &mut LoadReport, lines: u64) {
     let left_out = json!([{"what": "no request", "lines": lines, "first": 1}]);
     let trace = json!({"file": "a", "arrivals": 100 - lines, "length_ns": 1, "left_out": left_out});
     report.load.arrivals = serde_json::from_value(json!({ "trace": trace })).unwrap();
 }
 
-/// Changes to the report of an open loop of 10,000/s on 100 connections for 10 s; what is said.
+/// Changes to the report of an open loop of 10,000/s on 100 connections for 10 s, and the expected reasons.
 #[rustfmt::skip]
 const REPORTS: &[(ReportChange, Said)] = &[
     (|_| {}, &[]),
@@ -367,25 +350,22 @@ fn load_tests_are_judged_by_their_reports() {
         let said: Vec<_> = reasons.iter().map(|r| (&*r.rule, r.validity)).collect();
         assert_eq!(&said[..], *expected, "row {row}: {reasons:?}");
         if !report.flows.is_empty() && said[0].0 != "steal" {
-            assert!(
-                reasons[0].seen.starts_with("other: "),
-                "row {row}: {reasons:?}"
-            );
+            assert!(reasons[0].seen.starts_with("other: "), "row {row}: {reasons:?}");
         }
     }
 }
 
-/// What happened, whoever measured it: so much of 100,000 requests at 10,000 per second, and of 1,000
-/// connections that ask and 1,000 that are held.
+/// Events that a study and a load test may both measure: numbers out of 100,000 requests at 10,000 per second, and of
+/// 1,000 connections that send requests and 1,000 that are held.
 struct Happened {
     errors: Vec<ErrorCount>,
-    /// Responses with a status that nobody asked for.
+    /// Responses with an unexpected status.
     bad: u64,
-    /// Requests too many.
+    /// Requests in excess of the schedule.
     off: u64,
-    /// Percent of the median response time.
+    /// Dispatch lag in percent of the median response time.
     lag: u64,
-    /// Percent of the generator's CPU.
+    /// Use of the generator's CPU in percent.
     busy: u64,
     starved: u64,
     overflows: u64,
@@ -432,7 +412,7 @@ impl Happened {
         load_validity(&report)
     }
 
-    /// 10 s measured of 12.5, on a CPU of the proxy's own.
+    /// Reasons in a study: 10 s measured of 12.5, on a CPU of the proxy's own.
     fn in_a_study(&self) -> Vec<ValidityReason> {
         let mut trial = trial("open", "stock", 0, vec![slice(0, 10_000.0)]);
         let whole = &mut trial.slices[0];
@@ -463,16 +443,19 @@ impl Happened {
     }
 }
 
-/// Rules with the same limits in both uses say the same of the same evidence, wherever it comes from.
+/// Rules with the same limits in both uses give the same verdict on the same evidence.
 #[test]
 fn a_trial_and_a_load_test_with_the_same_evidence_get_the_same_verdict() {
     let agreed = RULES.iter().filter(|rule| rule.limits[0] == rule.limits[1]);
     // Of several generators each has its own evidence.
-    let of_one = agreed.filter(|rule| rule.name != "start-spread");
-    let agreed: Vec<&str> = of_one.map(|rule| rule.name).collect();
+    let agreed: Vec<&str> =
+        agreed.filter(|rule| rule.name != "start-spread").map(|rule| rule.name).collect();
     let of = |reasons: Vec<ValidityReason>| -> BTreeSet<(String, Validity)> {
-        let found = reasons.into_iter().filter(|r| agreed.contains(&&*r.rule));
-        found.map(|reason| (reason.rule, reason.validity)).collect()
+        reasons
+            .into_iter()
+            .filter(|r| agreed.contains(&&*r.rule))
+            .map(|reason| (reason.rule, reason.validity))
+            .collect()
     };
     let mut rng = SplitMix64::new(6);
     let mut seen = BTreeSet::new();

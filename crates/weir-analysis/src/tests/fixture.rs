@@ -1,5 +1,5 @@
-//! Synthetic runs: written by the real writer into a folder, read by the real reader, so that an
-//! analysis here sees exactly what one of a measured run would.
+//! Synthetic runs. The real writer writes them into a folder and the real reader reads them, so that the analysis gets
+//! exactly what a measured run would give it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,15 +13,12 @@ use weir_model::study::*;
 use weir_record::{HistogramKind, Run, RunWriter, empty_histogram, summarize, tag};
 use weir_stats::{SplitMix64, block_order};
 
-/// Slice and its measured part.
+/// Length of a slice, nanoseconds; `MEASURED_NS` is its measured part.
 pub(crate) const SLICE_NS: u64 = 100_000_000;
 pub(crate) const MEASURED_NS: u64 = 80_000_000;
 
 pub(crate) fn arm(name: &str, role: ArmRole, against: usize) -> Arm {
-    Arm {
-        against,
-        ..fixture::arm(name, role, &[])
-    }
+    Arm { against, ..fixture::arm(name, role, &[]) }
 }
 
 /// A header with a closed load `closed` and an open one `open` at 10,000 per second.
@@ -69,39 +66,29 @@ pub(crate) fn trial(load: &str, arm: &str, block: u32, slices: Vec<SliceRecord>)
     TrialRecord {
         slices,
         status_classes: [0, 0, completed, 0, 0, 0],
-        response_time: QuantileSummary {
-            p50: 200_000,
-            p99: 400_000,
-            ..QuantileSummary::default()
-        },
-        service_time: QuantileSummary {
-            p50: 200_000,
-            ..QuantileSummary::default()
-        },
+        response_time: QuantileSummary { p50: 200_000, p99: 400_000, ..QuantileSummary::default() },
+        service_time: QuantileSummary { p50: 200_000, ..QuantileSummary::default() },
         first_byte: QuantileSummary::default(),
-        dispatch_lag: QuantileSummary {
-            p99: 5_000,
-            ..QuantileSummary::default()
-        },
+        dispatch_lag: QuantileSummary { p99: 5_000, ..QuantileSummary::default() },
         ..fixture::trial(load, arm, block)
     }
 }
 
-/// About normal with standard deviation 1: twelve uniforms less six.
+/// Returns a random number that is roughly standard normal: the sum of twelve uniform numbers less six.
 pub(crate) fn normal(rng: &mut SplitMix64) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
 }
 
-/// What a model of the world is asked: the rate of `arm` in a slice.
+/// Arguments of a model of the world, which returns the rate of `arm` in a slice.
 pub(crate) struct Moment<'a> {
     pub(crate) arm: usize,
     pub(crate) block: u32,
-    /// Place of the slice in the trial.
+    /// Index of the slice in the trial.
     pub(crate) place: u64,
     pub(crate) rng: &'a mut SplitMix64,
 }
 
-/// The trials of `blocks` blocks under `load`, in the lab's order of slices.
+/// Makes the trials of `blocks` blocks under `load`, in the lab's order of slices.
 pub(crate) fn trials(
     header: &RunHeader,
     load: &str,
@@ -116,12 +103,7 @@ pub(crate) fn trials(
         let mut slices = vec![Vec::new(); arms.len()];
         for arm in block_order(arms.len(), &mut rng) {
             let rng = &mut rng;
-            let rate = rate(Moment {
-                arm,
-                block,
-                place,
-                rng,
-            });
+            let rate = rate(Moment { arm, block, place, rng });
             slices[arm].push(slice(place, rate));
             place += 1;
         }
@@ -131,12 +113,12 @@ pub(crate) fn trials(
     all
 }
 
-/// A run folder with these trials, ended as planned.
+/// Writes a run folder with these trials, ended as planned.
 pub(crate) fn run(header: &RunHeader, trials: Vec<TrialRecord>) -> (TempDir, Run) {
     run_with_times(header, trials, |_, _| Vec::new())
 }
 
-/// The same, each trial with response times of its own (nanoseconds) in the histogram log.
+/// Writes a run folder with these trials, each with response times of its own (nanoseconds) in the histogram log.
 pub(crate) fn run_with_times(
     header: &RunHeader,
     trials: Vec<TrialRecord>,
@@ -145,13 +127,10 @@ pub(crate) fn run_with_times(
     run_with_records(header, trials, times, &[])
 }
 
-/// As many instances of the proxies as a study has unless it says otherwise, for the blocks of each load.
+/// Divides the blocks of each load among as many instances of the proxies as a study has by default.
 fn parts(trials: &[TrialRecord]) -> Vec<Record> {
     let mut blocks: BTreeMap<&str, u32> = BTreeMap::new();
-    for trial in trials
-        .iter()
-        .filter(|trial| trial.phase == Phase::default())
-    {
+    for trial in trials.iter().filter(|trial| trial.phase == Phase::default()) {
         let count = blocks.entry(&trial.load).or_default();
         *count = (*count).max(trial.block + 1);
     }
@@ -163,7 +142,6 @@ fn parts(trials: &[TrialRecord]) -> Vec<Record> {
     each.map(|(load, blocks)| part(load, blocks)).collect()
 }
 
-/// A continuous trial of these blocks of a load.
 pub(crate) fn part(load: &str, blocks: Range<u32>) -> Record {
     Record::Part(Box::new(PartRecord {
         load: load.to_owned(),
@@ -173,7 +151,8 @@ pub(crate) fn part(load: &str, blocks: Range<u32>) -> Record {
     }))
 }
 
-/// The same with records of other kinds behind the trials; without a continuous trial among them there are eight.
+/// Writes a run folder with records of other kinds behind the trials. Unless a continuous trial is among them, the
+/// default number is added.
 pub(crate) fn run_with_records(
     header: &RunHeader,
     trials: Vec<TrialRecord>,
@@ -181,33 +160,18 @@ pub(crate) fn run_with_records(
     others: &[Record],
 ) -> (TempDir, Run) {
     let folder = tempfile::tempdir().unwrap();
-    let mut is_part = others
-        .iter()
-        .map(|record| matches!(record, Record::Part(_)));
-    let parts = if is_part.any(|is_part| is_part) {
-        Vec::new()
-    } else {
-        parts(&trials)
-    };
+    let mut is_part = others.iter().map(|record| matches!(record, Record::Part(_)));
+    let parts = if is_part.any(|is_part| is_part) { Vec::new() } else { parts(&trials) };
     let mut writer = RunWriter::create(folder.path(), header, "").unwrap();
     let mut rng = SplitMix64::new(12);
     for mut trial in trials {
         let times = times(&trial, &mut rng);
         if !times.is_empty() {
             let mut histogram = empty_histogram();
-            times
-                .into_iter()
-                .for_each(|ns| histogram.saturating_record(ns));
-            let tag = tag(
-                &trial.load,
-                &trial.arm,
-                trial.block,
-                HistogramKind::ResponseTime,
-            );
+            times.into_iter().for_each(|ns| histogram.saturating_record(ns));
+            let tag = tag(&trial.load, &trial.arm, trial.block, HistogramKind::ResponseTime);
             let (start, length) = (Duration::ZERO, Duration::from_millis(200));
-            writer
-                .append_histogram(&tag, start, length, &histogram)
-                .unwrap();
+            writer.append_histogram(&tag, start, length, &histogram).unwrap();
             trial.response_time = summarize(&tag, &histogram, 0);
         }
         writer.append(&Record::Trial(Box::new(trial))).unwrap();
@@ -215,17 +179,13 @@ pub(crate) fn run_with_records(
     for record in parts.iter().chain(others) {
         writer.append(record).unwrap();
     }
-    let end = EndRecord {
-        at: String::new(),
-        outcome: Outcome::Complete,
-        error: String::new(),
-    };
+    let end = EndRecord { at: String::new(), outcome: Outcome::Complete, error: String::new() };
     writer.append(&Record::End(end)).unwrap();
     let run = Run::read(folder.path()).unwrap();
     (folder, run)
 }
 
-/// A load test against which nothing speaks: 10,000/s on 100 connections for 10 s by one thread.
+/// A load test without reasons for doubt: 10,000/s on 100 connections for 10 s by one thread.
 pub(crate) fn load_report() -> LoadReport {
     serde_json::from_str(include_str!("testdata/load_report.json")).unwrap()
 }

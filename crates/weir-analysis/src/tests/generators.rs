@@ -1,4 +1,4 @@
-//! Several generators: which of them a reason is about.
+//! Tests that reasons name the generator that they are about.
 
 use weir_model::record::{GeneratorShare, TrialRecord};
 
@@ -25,8 +25,7 @@ fn the_generator_that_is_short_or_busy_is_named() {
     trial.generators = vec![share("h1", 800, 96), share("h2", 792, 50)];
     let said = |trial: &TrialRecord| -> Vec<String> {
         let reasons = validity(trial, &header);
-        let named = reasons.iter().map(|r| format!("{} {}", r.rule, r.seen));
-        named.collect()
+        reasons.iter().map(|r| format!("{} {}", r.rule, r.seen)).collect()
     };
     assert_eq!(
         said(&trial),

@@ -1,4 +1,4 @@
-//! Whether resources grow with the rate, from records that were made up.
+//! Tests of the growth of resources with the rate, on made-up records.
 
 use weir_limits::Resource;
 use weir_model::record::*;
@@ -8,29 +8,23 @@ use super::fixture::{arm, run_with_records};
 use crate::analyze;
 use crate::findings::{GrowthFindings, ResourceGrowth, Shape};
 
-/// Seconds of a block.
+/// Length of a block, seconds.
 const SECONDS: u64 = 2;
 
 fn load(rate: f64) -> LoadSpec {
     let mut load =
         weir_model::fixture::load(&format!("c10-r{rate}"), StudyArrivals::Constant(rate));
-    load.cell = Some(MatrixCell {
-        matrix: String::new(),
-        connections: load.connections,
-        rate: Some(rate),
-    });
+    load.cell =
+        Some(MatrixCell { matrix: String::new(), connections: load.connections, rate: Some(rate) });
     load
 }
 
-/// A trial in which each request takes `cpu_ns` and all are answered but for a share.
+/// A trial in which each request takes `cpu_ns`; `lost` is the share that is not answered.
 fn trial(load: &LoadSpec, (arm, block): (&str, u32), cpu_ns: f64, lost: f64) -> TrialRecord {
     let rate = load.rate().unwrap();
     let due = (rate * SECONDS as f64) as u64;
     let completed = (due as f64 * (1.0 - lost)) as u64;
-    let sockets = SocketCounts {
-        in_use: 22,
-        ..SocketCounts::default()
-    };
+    let sockets = SocketCounts { in_use: 22, ..SocketCounts::default() };
     let slice = SliceRecord {
         // Arms take turns.
         index: u64::from(block) * 2,
@@ -56,17 +50,15 @@ fn trial(load: &LoadSpec, (arm, block): (&str, u32), cpu_ns: f64, lost: f64) -> 
     }
 }
 
-/// A run whose proxy has so much CPU time, nanoseconds a second, at each rate.
+/// A run whose proxy has the given CPU time, nanoseconds a second, at each rate.
 fn grown(
     rates: &[f64],
     cpu_ns: impl Fn(f64) -> f64,
     lost: impl Fn(f64) -> f64,
 ) -> Vec<GrowthFindings> {
     let loads: Vec<LoadSpec> = rates.iter().map(|rate| load(*rate)).collect();
-    let arms: Vec<Arm> = vec![
-        arm("stock", ArmRole::Baseline, 0),
-        arm("again", ArmRole::SameAsBaseline, 0),
-    ];
+    let arms: Vec<Arm> =
+        vec![arm("stock", ArmRole::Baseline, 0), arm("again", ArmRole::SameAsBaseline, 0)];
     let header = weir_model::fixture::header(weir_model::study::Study {
         loads: loads.clone(),
         ..weir_model::fixture::study(arms)
@@ -91,8 +83,7 @@ fn grown(
 
 fn of(found: &GrowthFindings, resource: Resource) -> &ResourceGrowth {
     let mut all = found.resources.iter();
-    all.find(|one| one.resource == resource)
-        .expect("it is asked about")
+    all.find(|one| one.resource == resource).expect("it is asked about")
 }
 
 const RATES: [f64; 5] = [100.0, 200.0, 300.0, 400.0, 500.0];
@@ -101,25 +92,14 @@ const RATES: [f64; 5] = [100.0, 200.0, 300.0, 400.0, 500.0];
 fn what_grows_in_proportion_is_linear_and_has_its_slope() {
     let found = grown(&RATES, |rate| 200_000.0 * rate, |_| 0.0);
     // Of the arm that is the baseline once more nobody asks.
-    let [found] = &found[..] else {
-        panic!("{found:?}")
-    };
-    assert_eq!(
-        (found.arm.as_str(), found.windows, found.in_turns),
-        ("stock", 30, true)
-    );
+    let [found] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((found.arm.as_str(), found.windows, found.in_turns), ("stock", 30, true));
     assert_eq!((found.rates, found.loads.len()), ((100.0, 500.0), 5));
     let cpu = of(found, Resource::Cpu);
-    assert_eq!(
-        (cpu.shape, cpu.linear, cpu.points.len()),
-        (Shape::Linear, Some(true), 30)
-    );
+    assert_eq!((cpu.shape, cpu.linear, cpu.points.len()), (Shape::Linear, Some(true), 30));
     // 200 µs for each request: 0.2 CPUs for 1,000 requests/s.
     let (slope, (low, high)) = cpu.slope.unwrap();
-    assert!(
-        low < slope && slope < high && (slope - 0.2).abs() < 0.005,
-        "{cpu:?}"
-    );
+    assert!(low < slope && slope < high && (slope - 0.2).abs() < 0.005, "{cpu:?}");
     assert_eq!(of(found, Resource::Connections).shape, Shape::Constant);
     let memory = of(found, Resource::Memory);
     assert_eq!((memory.shape, memory.linear), (Shape::Unknown, None));
@@ -132,28 +112,16 @@ fn what_grows_in_proportion_is_linear_and_has_its_slope() {
 
 #[test]
 fn where_the_slope_changes_there_is_a_bend() {
-    let found = grown(
-        &RATES,
-        |rate| 1e5 * rate + 4e5 * (rate - 300.0).max(0.0),
-        |_| 0.0,
-    );
+    let found = grown(&RATES, |rate| 1e5 * rate + 4e5 * (rate - 300.0).max(0.0), |_| 0.0);
     let cpu = of(&found[0], Resource::Cpu);
     assert_eq!((cpu.shape, cpu.linear), (Shape::Bend, Some(false)));
     let bend = cpu.bend.unwrap();
     let (at, (low, high)) = bend.at;
-    assert!(
-        low <= at && at <= high && (at - 300.0).abs() < 15.0,
-        "{bend:?}"
-    );
-    assert!(
-        (bend.before - 0.1).abs() < 0.01 && (bend.after - 0.5).abs() < 0.03,
-        "{bend:?}"
-    );
+    assert!(low <= at && at <= high && (at - 300.0).abs() < 15.0, "{bend:?}");
+    assert!((bend.before - 0.1).abs() < 0.01 && (bend.after - 0.5).abs() < 0.03, "{bend:?}");
     assert!((bend.value - 0.03).abs() < 0.003, "{bend:?}");
     assert!(
-        found[0]
-            .words
-            .contains("the growth of CPU time bends at 300 requests/s"),
+        found[0].words.contains("the growth of CPU time bends at 300 requests/s"),
         "{}",
         found[0].words
     );
@@ -165,15 +133,12 @@ fn too_few_rates_and_rates_that_were_not_carried_say_nothing() {
     let cpu = of(&few[0], Resource::Cpu);
     assert_eq!((cpu.shape, cpu.slope), (Shape::Unknown, None));
     assert!(
-        few[0]
-            .words
-            .contains("18 windows can be used, and 8 at 4 different rates are needed"),
+        few[0].words.contains("18 windows can be used, and 8 at 4 different rates are needed"),
         "{}",
         few[0].words
     );
     assert!(grown(&RATES[..2], |rate| 2e5 * rate, |_| 0.0).is_empty());
     // Above 400/s a tenth is not answered, and what that takes is no growth.
-    let lost = |rate: f64| if rate > 400.0 { 0.1 } else { 0.0 };
-    let found = grown(&RATES, |rate| 2e5 * rate, lost);
+    let found = grown(&RATES, |rate| 2e5 * rate, |rate| if rate > 400.0 { 0.1 } else { 0.0 });
     assert_eq!((found[0].windows, found[0].rates), (24, (100.0, 400.0)));
 }

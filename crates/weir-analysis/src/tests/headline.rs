@@ -1,4 +1,4 @@
-//! What a report's reader sees first, and what others published, as `--format json` has them.
+//! Tests of the headline and of published figures, as `--format json` has them.
 
 use weir_model::record::{EndRecord, Outcome, Record, Validity, ValidityReason};
 use weir_model::study::{MatrixCell, Metric, Published};
@@ -43,26 +43,17 @@ fn the_reason_beside_a_validity_is_one_that_leads_to_it() {
     let header = header(three_arms());
     let (_folder, run) = run(&header, Vec::new());
     let counted = |validity, seen: &str, trials| CountedReason {
-        reason: ValidityReason {
-            validity,
-            rule: seen.to_owned(),
-            seen: seen.to_owned(),
-        },
+        reason: ValidityReason { validity, rule: seen.to_owned(), seen: seen.to_owned() },
         trials,
         of: 2_000,
         arms: Vec::new(),
     };
-    for (validity, reason) in [
-        (Invalid, "gravest (the worst of 1,500"),
-        (Suspect, "usual ("),
-    ] {
+    for (validity, reason) in [(Invalid, "gravest (the worst of 1,500"), (Suspect, "usual (")] {
         let mut findings = analyze(&run);
         for load in &mut findings.loads {
             (load.validity, load.blocks) = (validity, 1);
-            load.reasons = vec![
-                counted(Invalid, "gravest", 1_500),
-                counted(Suspect, "usual", 2_000),
-            ];
+            load.reasons =
+                vec![counted(Invalid, "gravest", 1_500), counted(Suspect, "usual", 2_000)];
         }
         conclude(&header.study, &run.records, &mut findings);
         let because = &findings.headline.because;
@@ -78,11 +69,7 @@ fn a_matrix_is_as_valid_as_most_of_its_loads() {
         .map(|connections| {
             let mut load = header.study.loads[0].clone();
             load.name = format!("c{connections}");
-            load.cell = Some(MatrixCell {
-                matrix: "m".to_owned(),
-                connections,
-                rate: None,
-            });
+            load.cell = Some(MatrixCell { matrix: "m".to_owned(), connections, rate: None });
             load
         })
         .collect();
@@ -111,10 +98,7 @@ fn a_matrix_is_as_valid_as_most_of_its_loads() {
         assert_eq!(matrix.validity, validity, "{suspect} and {invalid} of 20");
         assert_eq!((matrix.loads, matrix.used), (20, 20 - invalid as u32));
         assert_eq!(findings.headline.validity, validity);
-        assert!(
-            findings.headline.left_out.is_empty(),
-            "cells are counted, not named"
-        );
+        assert!(findings.headline.left_out.is_empty(), "cells are counted, not named");
     }
 }
 
@@ -123,11 +107,7 @@ fn a_run_that_did_not_end_as_planned_says_how() {
     let header = header(three_arms());
     let (_folder, run) = run(&header, Vec::new());
     let end = |outcome| {
-        vec![Record::End(EndRecord {
-            at: String::new(),
-            outcome,
-            error: " no room\n".to_owned(),
-        })]
+        vec![Record::End(EndRecord { at: String::new(), outcome, error: " no room\n".to_owned() })]
     };
     use Outcome::{Complete, Failed, Interrupted};
     // Whether it says so, the outcome in its last record, and whether that is what was planned.
@@ -174,11 +154,7 @@ fn published_effects_are_among_the_findings() {
     };
     assert_eq!(table.load.as_deref(), Some("closed"));
     assert_eq!(table.metric, Some(Metric::Rate));
-    let said: Vec<_> = table
-        .rows
-        .iter()
-        .map(|row| (&*row.arm, row.ratio, row.verdict))
-        .collect();
+    let said: Vec<_> = table.rows.iter().map(|row| (&*row.arm, row.ratio, row.verdict)).collect();
     assert_eq!(
         said,
         [

@@ -1,4 +1,5 @@
-//! A limit holds, does not hold, or is not shown to; for an arm alone as for several. And bytes.
+//! Tests of limits that hold, do not hold, or are not shown to, for a single arm and for several; and of received
+//! bytes.
 
 use std::time::Duration;
 
@@ -14,10 +15,7 @@ use crate::findings::{Findings, Holding, LimitFindings, Verdict};
 
 /// Exponential response times, 1,600 in a trial; their p99 is ln 100 times the mean.
 fn exponential(mean_ns: f64) -> impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64> {
-    move |_, rng| {
-        let draw = |_| (-mean_ns * (1.0 - rng.unit()).ln()) as u64 + 1;
-        (0..1600).map(draw).collect()
-    }
+    move |_, rng| (0..1600).map(|_| (-mean_ns * (1.0 - rng.unit()).ln()) as u64 + 1).collect()
 }
 
 fn as_intended(_: Moment<'_>) -> f64 {
@@ -36,10 +34,7 @@ fn of_alone(blocks: u32, mean_ns: f64, censored: u64) -> Findings {
     let header = alone();
     let mut trials = trials(&header, "open", blocks, as_intended);
     for trial in &mut trials {
-        trial.censored = Censored {
-            in_flight: censored,
-            ..Censored::default()
-        };
+        trial.censored = Censored { in_flight: censored, ..Censored::default() };
     }
     let (_folder, run) = run_with_times(&header, trials, exponential(mean_ns));
     analyze(&run)
@@ -64,10 +59,7 @@ fn a_limit_is_judged_by_the_interval_not_by_the_estimate() {
         let findings = of_alone(60, mean_ns, 0);
         let found = limit(&findings);
         assert_eq!(found.verdict, verdict, "{found:?}");
-        assert!(
-            (found.value_ns / (mean_ns * p99) - 1.0).abs() < 0.03,
-            "{found:?}"
-        );
+        assert!((found.value_ns / (mean_ns * p99) - 1.0).abs() < 0.03, "{found:?}");
         let (low, high) = found.interval_ns;
         assert!(low <= mean_ns * p99 && mean_ns * p99 <= high && high / low < 1.1);
         assert!(findings.answer.contains(word), "{}", findings.answer);
@@ -88,11 +80,7 @@ fn requests_that_were_never_answered_are_beyond_every_limit() {
     assert_eq!(found.because, "2.9 % of the requests were not answered");
     assert_eq!(found.value_ns, f64::INFINITY);
     let why = "nginx does not stay within 1 ms (2.9 % of the requests were not answered)";
-    assert!(
-        findings.answer.to_lowercase().contains(why),
-        "{}",
-        findings.answer
-    );
+    assert!(findings.answer.to_lowercase().contains(why), "{}", findings.answer);
 }
 
 #[test]
@@ -124,8 +112,8 @@ fn a_limit_beside_a_comparison_is_for_every_arm() {
 fn bytes_that_arrive_after_a_slice_are_not_of_its_time() {
     let mut header = header(three_arms());
     header.study.objective.metric = Metric::ReceivedBytes;
-    let rate = |moment: Moment<'_>| if moment.arm == 2 { 20_000.0 } else { 10_000.0 };
-    let mut trials = trials(&header, "closed", 30, rate);
+    let mut trials =
+        trials(&header, "closed", 30, |moment| if moment.arm == 2 { 20_000.0 } else { 10_000.0 });
     for slice in trials.iter_mut().flat_map(|trial| &mut trial.slices) {
         // What was in flight at the end of the slice still came in: a fifth more than its time had
         // room for.
@@ -161,11 +149,10 @@ fn loads_of_an_arm_that_is_alone_are_put_together_by_what_came_out() {
     let of = |load: &str| trials(&header, load, 60, as_intended);
     let all = [of("open"), of("held"), of("crowded")].concat();
     let (mut fast, mut slow) = (exponential(1e5), exponential(1e6));
-    let times = |trial: &TrialRecord, rng: &mut SplitMix64| match &*trial.load {
+    let (_folder, run) = run_with_times(&header, all, |trial, rng| match &*trial.load {
         "crowded" => slow(trial, rng),
         _ => fast(trial, rng),
-    };
-    let (_folder, run) = run_with_times(&header, all, times);
+    });
     let answer = analyze(&run).answer;
     assert!(
         answer.starts_with("nginx stays within 1 ms under open (0.4")

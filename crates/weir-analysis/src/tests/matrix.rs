@@ -1,4 +1,4 @@
-//! The answer of a matrix of loads, and of arms whose levels are not in force.
+//! Tests of the answer of a matrix of loads, and of arms whose levels are not in force.
 
 use weir_model::record::{Inert, ProxyRecord, Record, RunHeader};
 use weir_model::study::{LoadSpec, MatrixCell, Metric};
@@ -34,12 +34,8 @@ pub(super) fn proxy(arm: &str, inert: &[&str]) -> Record {
 #[test]
 fn an_inert_arm_is_called_so_and_not_without_difference() {
     let mut header = header(three_arms());
-    header.study.arms[2]
-        .changes
-        .insert("backlog".to_owned(), "32768".to_owned());
-    let equal = trials(&header, "closed", 24, |moment| {
-        1e4 * (1.0 + 0.002 * normal(moment.rng))
-    });
+    header.study.arms[2].changes.insert("backlog".to_owned(), "32768".to_owned());
+    let equal = trials(&header, "closed", 24, |moment| 1e4 * (1.0 + 0.002 * normal(moment.rng)));
     let (_folder, mut run) = run(&header, equal);
     let plain = analyze(&run).answer;
     assert!(plain.contains("no difference"), "{plain}");
@@ -51,29 +47,20 @@ fn an_inert_arm_is_called_so_and_not_without_difference() {
     // A resumed run starts its proxies again: what they say last counts.
     run.records.push(proxy("keepalive", &[]));
     assert_eq!(analyze(&run).inert, []);
-    run.header.study.arms[2]
-        .changes
-        .insert("gzip".to_owned(), "off".to_owned());
+    run.header.study.arms[2].changes.insert("gzip".to_owned(), "off".to_owned());
     run.records.push(proxy("keepalive", &["backlog"]));
     let findings = analyze(&run);
     assert!(!findings.inert[0].whole);
-    assert_eq!(
-        findings.answer, plain,
-        "the other change may have an effect"
-    );
+    assert_eq!(findings.answer, plain, "the other change may have an effect");
 }
 
-/// A study of a closed load at each of so many numbers of connections.
+/// A study with a closed load at each of `cells` numbers of connections.
 fn of_matrix(cells: u32) -> RunHeader {
     let mut header = header(three_arms());
     let spec = header.study.loads[0].clone();
     let loads = (1..=cells).map(|number| LoadSpec {
         name: format!("c{number}"),
-        cell: Some(MatrixCell {
-            matrix: String::new(),
-            connections: number,
-            rate: None,
-        }),
+        cell: Some(MatrixCell { matrix: String::new(), connections: number, rate: None }),
         ..spec.clone()
     });
     header.study.loads = loads.collect();
@@ -89,11 +76,7 @@ fn a_matrix_is_answered_in_one_sentence_by_counts() {
         // The change doubles the rate of the second load alone.
         let load = format!("c{connections}");
         all.extend(trials(&header, &load, 24, |moment| {
-            let factor = if moment.arm == 2 && connections == 2 {
-                2.0
-            } else {
-                1.0
-            };
+            let factor = if moment.arm == 2 && connections == 2 { 2.0 } else { 1.0 };
             1e4 * factor * (1.0 + 0.002 * normal(moment.rng))
         }));
     }
@@ -110,14 +93,12 @@ fn of_many_equal_loads_none_is_called_better_or_worse() {
     let header = of_matrix(60);
     let mut rng = SplitMix64::new(43);
     let all = header.study.loads.iter().flat_map(|load| {
-        trials(&header, &load.name, 24, |_| {
-            1e4 * (1.0 + 0.02 * normal(&mut rng))
-        })
+        trials(&header, &load.name, 24, |_| 1e4 * (1.0 + 0.02 * normal(&mut rng)))
     });
     let (_folder, run) = run(&header, all.collect());
     let findings = analyze(&run);
-    let loads = findings.loads.iter();
-    let changes = loads.filter_map(|load| load.comparison("keepalive", Metric::Rate));
+    let changes =
+        findings.loads.iter().filter_map(|load| load.comparison("keepalive", Metric::Rate));
     let changes: Vec<&Comparison> = changes.collect();
     let by_chance = changes.iter().filter(|found| found.p <= 0.05).count();
     assert!(by_chance > 0, "one in twenty of them");
@@ -131,8 +112,5 @@ fn of_many_equal_loads_none_is_called_better_or_worse() {
         answer.contains("keepalive: no difference beyond 2 % on average (1.00 times"),
         "{answer}"
     );
-    assert!(
-        !answer.contains("better") && !answer.contains("Benjamini"),
-        "{answer}"
-    );
+    assert!(!answer.contains("better") && !answer.contains("Benjamini"), "{answer}");
 }

@@ -1,4 +1,4 @@
-//! Response times: only in the open loop, only at equal rates, only with requests enough.
+//! Tests of response times: only in the open loop, only at equal rates, only with enough requests.
 
 use weir_model::record::{HeldUp, PilotRecord, Record, TrialRecord, Validity};
 use weir_model::study::{Metric, StudyArrivals};
@@ -10,16 +10,11 @@ use super::fixture::{Moment, header, run_with_times, three_arms, trials};
 use crate::analyze;
 use crate::findings::{Comparison, Verdict};
 
-/// Exponential response times, mean 300 µs, twice as quick for the change; `count` per trial.
+/// Exponential response times with mean 300 µs, half of that for the change; `count` per trial.
 fn exponential(count: usize) -> impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64> {
     move |trial, rng| {
-        let mean = if trial.arm == "keepalive" {
-            150e3
-        } else {
-            300e3
-        };
-        let draw = |_| (-mean * (1.0 - rng.unit()).ln()) as u64 + 1;
-        (0..count).map(draw).collect()
+        let mean = if trial.arm == "keepalive" { 150e3 } else { 300e3 };
+        (0..count).map(|_| (-mean * (1.0 - rng.unit()).ln()) as u64 + 1).collect()
     }
 }
 
@@ -35,53 +30,26 @@ fn quantiles_are_compared_over_groups_that_are_large_enough() {
     let findings = analyze(&run);
     let load = &findings.loads[1];
     assert_eq!(load.rate_intended, Some(10_000.0));
-    assert_eq!(
-        load.metrics,
-        [
-            Metric::ResponseP50,
-            Metric::ResponseP99,
-            Metric::CpuPerRequest
-        ]
-    );
+    assert_eq!(load.metrics, [Metric::ResponseP50, Metric::ResponseP99, Metric::CpuPerRequest]);
 
     // 400 requests a block: one is enough for the median, three make the 1,000 of the p99.
     for (metric, merged, n) in [(Metric::ResponseP50, 1, 60), (Metric::ResponseP99, 3, 20)] {
         let change = comparison(&findings, 1, metric, "keepalive");
         assert_eq!((change.merged, change.n), (merged, n), "{change:?}");
-        assert_eq!(
-            change.verdict,
-            Verdict::Better,
-            "shorter is better: {change:?}"
-        );
+        assert_eq!(change.verdict, Verdict::Better, "shorter is better: {change:?}");
         let (low, high) = change.interval;
         assert!(low <= 0.5 && 0.5 <= high && high / low < 1.3, "{change:?}");
         let same = comparison(&findings, 1, metric, "stock-again");
-        assert!(
-            !matches!(same.verdict, Verdict::Better | Verdict::Worse),
-            "{same:?}"
-        );
+        assert!(!matches!(same.verdict, Verdict::Better | Verdict::Worse), "{same:?}");
     }
 
     let arm = &load.arms[0];
     assert_eq!(arm.samples, 60 * 400);
     // ln 2 and ln 100 times the mean.
-    assert!(
-        (arm.response_ns[0] as f64 / 207_944.0 - 1.0).abs() < 0.02,
-        "{:?}",
-        arm.response_ns
-    );
-    assert!(
-        (arm.response_ns[2] as f64 / 1_381_551.0 - 1.0).abs() < 0.05,
-        "{:?}",
-        arm.response_ns
-    );
+    assert!((arm.response_ns[0] as f64 / 207_944.0 - 1.0).abs() < 0.02, "{:?}", arm.response_ns);
+    assert!((arm.response_ns[2] as f64 / 1_381_551.0 - 1.0).abs() < 0.05, "{:?}", arm.response_ns);
     let curve = &arm.percentile_curve;
-    assert!(
-        curve
-            .windows(2)
-            .all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1),
-        "{curve:?}"
-    );
+    assert!(curve.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1), "{curve:?}");
     assert_eq!(curve.last(), Some(&(24_000.0, arm.response_ns[4])));
     assert_eq!(curve.first().map(|(x, _)| *x), Some(1.0));
 }
@@ -93,11 +61,15 @@ fn the_tail_has_two_names_and_an_interval() {
     // In every tenth block an eighth of the requests waits for 4 to 8 ms.
     let (_folder, run) = run_with_times(&header, trials, |trial, rng| {
         let held_up = trial.block % 10 == 0;
-        let draw = |number| match held_up && number % 8 == 0 {
-            true => 4_000_000 + (4e6 * rng.unit()) as u64,
-            false => (-3e5 * (1.0 - rng.unit()).ln()) as u64 + 1,
-        };
-        (0..1500).map(draw).collect()
+        (0..1500)
+            .map(|number| {
+                if held_up && number % 8 == 0 {
+                    4_000_000 + (4e6 * rng.unit()) as u64
+                } else {
+                    (-3e5 * (1.0 - rng.unit()).ln()) as u64 + 1
+                }
+            })
+            .collect()
     });
     let arm = &analyze(&run).loads[1].arms[0];
     let [p99, p999] = &arm.tails[..] else {
@@ -120,11 +92,7 @@ fn slices_in_which_the_machine_stood_still_are_left_out_unless_they_are_an_arms(
     let seen = |every: [u32; 3]| {
         let mut trials = trials(&header, "open", 60, as_intended);
         for trial in &mut trials {
-            let arm = header
-                .study
-                .arms
-                .iter()
-                .position(|arm| arm.name == trial.arm);
+            let arm = header.study.arms.iter().position(|arm| arm.name == trial.arm);
             for slice in &mut trial.slices {
                 slice.held_up.proxy = Some(HeldUp::default());
                 slice.stood_still = trial.block % every[arm.unwrap_or(0)] == 0;
@@ -156,38 +124,10 @@ fn a_short_run_shows_its_tail_and_claims_what_its_requests_allow() {
     };
     // Blocks, requests in each; replicates, requests in each, verdict, and what is said of them.
     for (blocks, count, n, requests, verdict, words) in [
-        (
-            12,
-            500,
-            6,
-            1_000,
-            Verdict::Better,
-            "the whole interval is below 1",
-        ),
-        (
-            12,
-            400,
-            6,
-            800,
-            Verdict::Better,
-            "each replicate has about 800 requests",
-        ),
-        (
-            12,
-            50,
-            6,
-            100,
-            Verdict::Better,
-            "each replicate has about 100 requests",
-        ),
-        (
-            12,
-            40,
-            6,
-            80,
-            Verdict::Inconclusive,
-            "about 80 requests, fewer than the 100",
-        ),
+        (12, 500, 6, 1_000, Verdict::Better, "the whole interval is below 1"),
+        (12, 400, 6, 800, Verdict::Better, "each replicate has about 800 requests"),
+        (12, 50, 6, 100, Verdict::Better, "each replicate has about 100 requests"),
+        (12, 40, 6, 80, Verdict::Inconclusive, "about 80 requests, fewer than the 100"),
     ] {
         let found = p99(blocks, count);
         let seen = (found.n, found.requests, found.verdict);
@@ -206,16 +146,8 @@ fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
     run_header.study.objective.metric = Metric::ResponseP99;
     for (count, validity, words) in [
         (500, Validity::Valid, ""),
-        (
-            40,
-            Validity::Suspect,
-            "under the load open, a replicate has about 80 requests",
-        ),
-        (
-            0,
-            Validity::Invalid,
-            "under the load open, in no block did either arm answer",
-        ),
+        (40, Validity::Suspect, "under the load open, a replicate has about 80 requests"),
+        (0, Validity::Invalid, "under the load open, in no block did either arm answer"),
     ] {
         let recorded = trials(&run_header, "open", 12, as_intended);
         let (_folder, run) = run_with_times(&run_header, recorded, exponential(count));
@@ -232,7 +164,7 @@ fn a_tail_that_the_headline_hides_is_named() {
     let mut answer = |metric, slow: f64, is_slow: fn(&str) -> bool| {
         run_header.study.objective.metric = metric;
         let recorded = trials(&run_header, "open", 12, as_intended);
-        let times = |trial: &TrialRecord, rng: &mut SplitMix64| {
+        let (_folder, run) = run_with_times(&run_header, recorded, |trial, rng| {
             let slow_share = if is_slow(&trial.arm) { slow } else { 0.0 };
             let draws = (0..400).map(|_| {
                 if rng.unit() < slow_share {
@@ -242,31 +174,15 @@ fn a_tail_that_the_headline_hides_is_named() {
                 }
             });
             draws.collect()
-        };
-        let (_folder, run) = run_with_times(&run_header, recorded, times);
+        });
         analyze(&run).answer
     };
     let change: fn(&str) -> bool = |arm| arm == "keepalive";
     let hidden = "The tail of keepalive is far worse than that: its 0.";
     for (metric, slow, is_slow, words) in [
-        (
-            Metric::ResponseP50,
-            0.12,
-            change,
-            "90 quantile of the response time is 60",
-        ),
-        (
-            Metric::ResponseP50,
-            0.05,
-            change,
-            "99 quantile of the response time is 60",
-        ),
-        (
-            Metric::CpuPerRequest,
-            0.05,
-            change,
-            "99 quantile of the response time is 60",
-        ),
+        (Metric::ResponseP50, 0.12, change, "90 quantile of the response time is 60"),
+        (Metric::ResponseP50, 0.05, change, "99 quantile of the response time is 60"),
+        (Metric::CpuPerRequest, 0.05, change, "99 quantile of the response time is 60"),
         // The headline says so itself; nobody is slow, or all are, or equal arms differ as much.
         (Metric::ResponseP99, 0.05, change, ""),
         (Metric::ResponseP50, 0.0, change, ""),
@@ -281,8 +197,8 @@ fn a_tail_that_the_headline_hides_is_named() {
     }
 }
 
-/// The change leaves a share of its requests unanswered in some of its blocks: what is said of its median, of
-/// its rate, and how many blocks are used.
+/// Comparisons of median and rate, and the number of used blocks, if the change leaves a share of its requests
+/// unanswered in some of its blocks.
 fn overloaded(share: f64, is_bad: fn(u32) -> bool) -> (Comparison, Comparison, u32) {
     let header = header(three_arms());
     let mut trials = trials(&header, "open", 40, as_intended);
@@ -296,12 +212,10 @@ fn overloaded(share: f64, is_bad: fn(u32) -> bool) -> (Comparison, Comparison, u
             trial.censored.queued += slice.queued;
         }
     }
-    let same = |trial: &TrialRecord, rng: &mut SplitMix64| {
+    let (_folder, run) = run_with_times(&header, trials, |trial, rng| {
         let answered = trial.slices.iter().map(|slice| slice.sent).sum();
-        let draw = |_| (-3e5 * (1.0 - rng.unit()).ln()) as u64 + 1;
-        (0..answered).map(draw).collect()
-    };
-    let (_folder, run) = run_with_times(&header, trials, same);
+        (0..answered).map(|_| (-3e5 * (1.0 - rng.unit()).ln()) as u64 + 1).collect()
+    });
     let findings = analyze(&run);
     let of = |metric| comparison(&findings, 1, metric, "keepalive").clone();
     let used = findings.loads[1].blocks_used;
@@ -318,24 +232,14 @@ fn overload_is_an_outcome() {
     // Where most is answered the median is longer, and no more.
     let (p50, rate, _) = overloaded(0.3, |_| true);
     assert!((1.3..3.0).contains(&p50.ratio), "{p50:?}");
-    assert_eq!(
-        (p50.verdict, rate.verdict),
-        (Verdict::Worse, Verdict::Worse)
-    );
+    assert_eq!((p50.verdict, rate.verdict), (Verdict::Worse, Verdict::Worse));
     // Its typical blocks are as good as the baseline's.
     let (_, rate, used) = overloaded(1.0, |block| block % 10 == 0);
-    assert_eq!(
-        (rate.verdict, used),
-        (Verdict::Inconclusive, 40),
-        "{rate:?}"
-    );
+    assert_eq!((rate.verdict, used), (Verdict::Inconclusive, 40), "{rate:?}");
     assert!(rate.because.contains("stalls now and then"), "{rate:?}");
     let (p50, rate, _) = overloaded(1.0, |block| block % 5 < 2);
     for found in [p50, rate] {
-        assert!(
-            matches!(found.verdict, Verdict::Inconclusive | Verdict::Worse),
-            "{found:?}"
-        );
+        assert!(matches!(found.verdict, Verdict::Inconclusive | Verdict::Worse), "{found:?}");
     }
 }
 
@@ -370,9 +274,6 @@ fn a_rate_given_as_a_share_is_the_pilots() {
     }
     let findings = analyze(&Run::read(folder.path()).unwrap());
     let load = &findings.loads[1];
-    assert_eq!(
-        (load.rate_intended, load.slice_ns),
-        (Some(12_000.0), 250_000_000)
-    );
+    assert_eq!((load.rate_intended, load.slice_ns), (Some(12_000.0), 250_000_000));
     assert!(!findings.complete);
 }

@@ -1,4 +1,4 @@
-//! Studies that compare every pair, and studies of different proxies.
+//! Tests of studies that compare every pair, and of studies of different proxies.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,16 @@ use crate::analyze;
 use crate::findings::{Comparison, Findings, Verdict};
 use crate::ranking::rankings;
 
-const KINDS: [ProxyKind; 5] = [
-    ProxyKind::Nginx,
-    ProxyKind::Haproxy,
-    ProxyKind::Envoy,
-    ProxyKind::Caddy,
-    ProxyKind::Httpd,
-];
+const KINDS: [ProxyKind; 5] =
+    [ProxyKind::Nginx, ProxyKind::Haproxy, ProxyKind::Envoy, ProxyKind::Caddy, ProxyKind::Httpd];
 
-/// An arm with a proxy of its own that is named as that proxy is.
+/// An arm with a proxy of its own, and with that proxy's name.
 fn arm_of(kind: ProxyKind, like: &ProxySpec) -> Arm {
-    let proxy = ProxySpec {
-        kind,
-        ..like.clone()
-    };
-    Arm {
-        proxy: Some(Box::new(proxy)),
-        ..arm(kind.name(), ArmRole::Change, 0)
-    }
+    let proxy = ProxySpec { kind, ..like.clone() };
+    Arm { proxy: Some(Box::new(proxy)), ..arm(kind.name(), ArmRole::Change, 0) }
 }
 
-/// Five proxies and the baseline once more, which are compared pair by pair.
+/// A study of five proxies and the baseline once more, compared pair by pair.
 fn five() -> RunHeader {
     let mut header = header(vec![
         arm("nginx", ArmRole::Baseline, 0),
@@ -49,8 +38,7 @@ fn world(rates: &[f64]) -> impl FnMut(Moment<'_>) -> f64 {
 }
 
 fn pairs_of(findings: &Findings, metric: Metric) -> Vec<&Comparison> {
-    let pairs = findings.loads[0].pairs.iter();
-    pairs.filter(|pair| pair.metric == metric).collect()
+    findings.loads[0].pairs.iter().filter(|pair| pair.metric == metric).collect()
 }
 
 #[test]
@@ -64,9 +52,7 @@ fn a_run_whose_truth_is_known_ranks_rightly() {
     assert_eq!(pairs_of(&findings, Metric::Rate).len(), 10);
     assert_eq!(load.pairs.len(), 20, "the rate and the CPU time");
     assert!(
-        load.pairs
-            .iter()
-            .all(|pair| pair.arm != "nginx-again" && pair.against != "nginx-again")
+        load.pairs.iter().all(|pair| pair.arm != "nginx-again" && pair.against != "nginx-again")
     );
 
     let ranking = &load.rankings[0];
@@ -89,13 +75,10 @@ fn a_run_whose_truth_is_known_ranks_rightly() {
     ] {
         assert!(answer.contains(words), "{words}: {answer}");
     }
-    assert!(
-        !answer.contains("makes") && !answer.contains("haproxy"),
-        "{answer}"
-    );
+    assert!(!answer.contains("makes") && !answer.contains("haproxy"), "{answer}");
 }
 
-/// Caddy is far behind, but nobody saw it beside nginx.
+/// Caddy is far behind, but was not compared with nginx.
 #[test]
 fn an_arm_that_was_not_compared_with_the_best_one_leaves_that_open() {
     let header = five();
@@ -108,15 +91,10 @@ fn an_arm_that_was_not_compared_with_the_best_one_leaves_that_open() {
     };
     let clear = words(&pairs);
     assert!(clear.starts_with("nginx carries most; "), "{clear}");
-    let pair = pairs
-        .iter_mut()
-        .find(|pair| (&*pair.arm, &*pair.against) == ("caddy", "nginx"));
+    let pair = pairs.iter_mut().find(|pair| (&*pair.arm, &*pair.against) == ("caddy", "nginx"));
     pair.unwrap().verdict = Verdict::Invalid;
     let open = words(&pairs);
-    assert!(
-        open.starts_with("nginx carries most as far as can be told; "),
-        "{open}"
-    );
+    assert!(open.starts_with("nginx carries most as far as can be told; "), "{open}");
 }
 
 #[test]
@@ -133,8 +111,7 @@ fn a_verdict_is_the_same_wherever_it_stands() {
         };
         assert_eq!(load.pairs.iter().find(is_it), Some(comparison));
     }
-    let same = load.comparisons.iter().find(|c| c.arm == "nginx-again");
-    let same = same.unwrap();
+    let same = load.comparisons.iter().find(|c| c.arm == "nginx-again").unwrap();
     assert_eq!(same.p_holm, (same.p * 10.0).min(1.0));
 }
 
@@ -143,9 +120,8 @@ fn pairs_are_antisymmetric() {
     for seed in 1..=8 {
         let mut forth = five();
         forth.study.arms.remove(1);
-        let rates: Vec<f64> = (0..5)
-            .map(|arm| 10e3 * f64::from(1 + (seed * (arm + 3)) % 7))
-            .collect();
+        let rates: Vec<f64> =
+            (0..5).map(|arm| 10e3 * f64::from(1 + (seed * (arm + 3)) % 7)).collect();
         let recorded = trials(&forth, "closed", 20, world(&rates));
         // The same records, the arms the other way round.
         let mut back = forth.clone();
@@ -160,28 +136,13 @@ fn pairs_are_antisymmetric() {
             });
             let (twin, mirrored) = (twin.unwrap(), pair.mirrored());
             assert!(close(twin.ratio, mirrored.ratio), "{pair:?}\n{twin:?}");
-            assert!(
-                close(twin.interval.0, mirrored.interval.0),
-                "{pair:?}\n{twin:?}"
-            );
-            assert!(
-                close(twin.interval.1, mirrored.interval.1),
-                "{pair:?}\n{twin:?}"
-            );
-            assert!(
-                close(twin.p, mirrored.p) && twin.n == mirrored.n,
-                "{pair:?}\n{twin:?}"
-            );
-            assert_eq!(
-                (twin.verdict, &twin.because),
-                (mirrored.verdict, &mirrored.because)
-            );
+            assert!(close(twin.interval.0, mirrored.interval.0), "{pair:?}\n{twin:?}");
+            assert!(close(twin.interval.1, mirrored.interval.1), "{pair:?}\n{twin:?}");
+            assert!(close(twin.p, mirrored.p) && twin.n == mirrored.n, "{pair:?}\n{twin:?}");
+            assert_eq!((twin.verdict, &twin.because), (mirrored.verdict, &mirrored.because));
             assert_eq!(mirrored.mirrored().verdict, pair.verdict);
         }
-        assert_eq!(
-            forth.loads[0].rankings[0].groups,
-            back.loads[0].rankings[0].groups
-        );
+        assert_eq!(forth.loads[0].rankings[0].groups, back.loads[0].rankings[0].groups);
     }
 }
 
@@ -221,10 +182,7 @@ fn what_weir_did_not_start_has_no_cpu_time() {
     header.study.arms[2].proxy = Some(Box::new(proxy));
     let mut recorded = trials(&header, "closed", 20, world(&[20e3, 20e3, 30e3]));
     for trial in recorded.iter_mut().filter(|trial| trial.arm == "keepalive") {
-        trial
-            .slices
-            .iter_mut()
-            .for_each(|slice| slice.proxy_cpu_ns = 0);
+        trial.slices.iter_mut().for_each(|slice| slice.proxy_cpu_ns = 0);
     }
     let (_folder, run) = run(&header, recorded);
     let findings = analyze(&run);
@@ -233,8 +191,7 @@ fn what_weir_did_not_start_has_no_cpu_time() {
     assert!(load.arms[0].cpu_per_request_ns.is_some());
     let of = |metric| {
         let mut all = load.comparisons.iter();
-        all.find(|c| c.arm == "keepalive" && c.metric == metric)
-            .unwrap()
+        all.find(|c| c.arm == "keepalive" && c.metric == metric).unwrap()
     };
     assert_eq!(of(Metric::Rate).verdict, Verdict::Better);
     let cpu = of(Metric::CpuPerRequest);
@@ -261,18 +218,14 @@ fn counters_are_added_up_over_the_parts_of_a_load() {
             counted: counted.map(|(name, n)| (name.to_owned(), n)).into(),
         })
     };
-    run.records.extend([
-        counted("closed", 0, 3),
-        counted("closed", 4, 4),
-        counted("open", 0, 100),
-    ]);
+    run.records.extend([counted("closed", 0, 3), counted("closed", 4, 4), counted("open", 0, 100)]);
     let findings = analyze(&run);
     let sums = [("overflow", 7), ("total", 20)].map(|(name, n)| (name.to_owned(), n));
     assert_eq!(findings.loads[0].arms[2].counters, BTreeMap::from(sums));
     assert!(findings.loads[0].arms[0].counters.is_empty());
 }
 
-/// a and b alike, b and c alike, a better than c: nobody is put where no pair puts it.
+/// a and b are alike, b and c are alike, a is better than c: no arm gets a place that no pair gives it.
 #[test]
 fn what_is_not_told_apart_across_groups_is_named() {
     let mut header = header(vec![
@@ -306,11 +259,7 @@ fn what_is_not_told_apart_across_groups_is_named() {
             let first = format!("{arm} could not be told from {better} either");
             let said = ranking.words.contains(&words) || ranking.words.contains(&first);
             assert!(said, "{}", ranking.words);
-            assert!(
-                ranking.words.contains("as far as can be told"),
-                "{}",
-                ranking.words
-            );
+            assert!(ranking.words.contains("as far as can be told"), "{}", ranking.words);
         }
     }
     assert!(seen, "no run was undecided across groups");

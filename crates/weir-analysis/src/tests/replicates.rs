@@ -7,7 +7,8 @@ use crate::analyze;
 use crate::findings::Verdict;
 use crate::replicates::{group_size, groups};
 
-/// Without their own spread, one to three instances have that of other proxies: a per cent is no effect then.
+/// One to three instances do not show their own spread, so that of other proxies is assumed: a difference of one per
+/// cent is then no effect.
 #[test]
 fn few_instances_claim_what_is_larger_than_instances_differ_by() {
     for (instances, ratio, verdict) in [
@@ -32,9 +33,7 @@ fn few_instances_claim_what_is_larger_than_instances_differ_by() {
             .collect();
         let (_folder, run) = run_with_records(&header, all, |_, _| Vec::new(), &parts);
         let findings = analyze(&run);
-        let found = findings.loads[0]
-            .comparison("keepalive", Metric::Rate)
-            .unwrap();
+        let found = findings.loads[0].comparison("keepalive", Metric::Rate).unwrap();
         assert_eq!(found.verdict, verdict, "{instances} {ratio}: {found:?}");
         let says = found.because.contains("so few instances of the proxies");
         assert_eq!(says, instances < 4, "{}", found.because);

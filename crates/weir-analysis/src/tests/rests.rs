@@ -1,4 +1,4 @@
-//! What arms did while another one had the load.
+//! Tests of the activity of resting arms.
 
 use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord, ProxyRecord, Record};
 use weir_record::Run;
@@ -6,7 +6,8 @@ use weir_record::Run;
 use super::fixture::{SLICE_NS, header, run, three_arms, trials};
 use crate::analyze;
 
-/// A run whose second arm used so much of a CPU while it rested, for 1.4 s at most, and closed connections.
+/// Sentences about a run whose second arm used a share of a CPU while it rested, for 1.4 s at most, and closed
+/// connections.
 fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
     let header = header(three_arms());
     let mut all = trials(&header, "closed", 10, |_| 20_000.0);
@@ -25,10 +26,7 @@ fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
         blocks: 10,
         arms: vec![ArmConnections {
             arm: arm.clone(),
-            asking: ConnectionCounts {
-                lost_at_rest: lost,
-                ..ConnectionCounts::default()
-            },
+            asking: ConnectionCounts { lost_at_rest: lost, ..ConnectionCounts::default() },
             ..ArmConnections::default()
         }],
         ..PartRecord::default()
@@ -39,9 +37,7 @@ fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
         arm,
         address: String::new(),
         program: String::new(),
-        effective: effective
-            .map(|(id, value)| ((*id).to_owned(), (*value).to_owned()))
-            .collect(),
+        effective: effective.map(|(id, value)| ((*id).to_owned(), (*value).to_owned())).collect(),
         nofile: 1024,
         pid: 1,
         inert: Vec::new(),
@@ -92,8 +88,9 @@ fn what_interrupts_take_of_the_proxys_cpus_is_a_figure() {
     let header = header(three_arms());
     let of = |irq_ns| {
         let mut all = trials(&header, "closed", 10, |_| 20_000.0);
-        let slices = all.iter_mut().flat_map(|trial| &mut trial.slices);
-        slices.for_each(|slice| slice.proxy_irq_ns = irq_ns);
+        all.iter_mut()
+            .flat_map(|trial| &mut trial.slices)
+            .for_each(|slice| slice.proxy_irq_ns = irq_ns);
         let (_folder, run) = run(&header, all);
         analyze(&run).loads[0].arms[1].interrupts
     };

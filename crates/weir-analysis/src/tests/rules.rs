@@ -1,4 +1,4 @@
-//! The table of rules: each just at and just beyond its limits, in both uses.
+//! Tests of the table of rules: each just at and just beyond its limits, in both uses.
 
 use std::collections::BTreeSet;
 
@@ -37,8 +37,9 @@ fn quiet() -> Evidence<'static> {
 }
 
 fn said(used: Use, evidence: &Evidence<'_>) -> Vec<(String, Validity)> {
-    let each = judge(used, evidence).into_iter();
-    each.map(|found| (found.reason.rule, found.reason.validity))
+    judge(used, evidence)
+        .into_iter()
+        .map(|found| (found.reason.rule, found.reason.validity))
         .collect()
 }
 
@@ -54,12 +55,7 @@ fn sliced(change: impl FnOnce(&mut Slices)) -> Evidence<'static> {
 
 fn errors(kind: ErrorKind, errno: Option<i32>, count: u64) -> Evidence<'static> {
     let words = "as it was said".to_owned();
-    let error = ErrorCount {
-        kind,
-        words,
-        errno,
-        count,
-    };
+    let error = ErrorCount { kind, words, errno, count };
     with(|e| e.errors = vec![error].leak())
 }
 
@@ -71,46 +67,30 @@ fn median(ns: f64, measured_ns: f64) -> Evidence<'static> {
     sliced(|s| (s.median_ns, s.measured_ns) = (Some(ns), measured_ns))
 }
 
-/// Of 100,000 requests due: how many were sent, queued and dropped.
+/// Numbers of sent, queued and dropped requests out of 100,000 that were due.
 fn due(sent: u64, queued: u64, dropped: u64) -> Evidence<'static> {
     let due = 100_000;
-    let schedule = Due {
-        due,
-        sent,
-        queued,
-        dropped,
-    };
+    let schedule = Due { due, sent, queued, dropped };
     with(|e| e.schedule = Some(schedule))
 }
 
-/// In percent of the response time.
+/// Dispatch lag in percent of the response time.
 fn lag(p50: u64, p99: u64) -> Evidence<'static> {
     with(|e| e.lag = vec![("p50", p50, 100), ("p99", p99, 100)])
 }
 
-/// As `lag`, where a response time is claimed to be known to 100 µs.
+/// Dispatch lag as in `lag`, with a claimed resolution of 100 µs.
 fn resolved(p50: u64, p99: u64) -> Evidence<'static> {
-    Evidence {
-        resolution_ns: 100_000,
-        ..lag(p50, p99)
-    }
+    Evidence { resolution_ns: 100_000, ..lag(p50, p99) }
 }
 
 fn censored(in_flight: u64, queued: u64) -> Evidence<'static> {
-    let censored = Censored {
-        in_flight,
-        queued,
-        oldest_ns: 1,
-    };
+    let censored = Censored { in_flight, queued, oldest_ns: 1 };
     with(|e| e.censored = Some(censored))
 }
 
 fn overflows(seen: u64, opened: u64) -> Evidence<'static> {
-    let overflows = Overflows {
-        seen,
-        opened,
-        responses: 100_000,
-    };
+    let overflows = Overflows { seen, opened, responses: 100_000 };
     with(|e| e.overflows = Some(overflows))
 }
 
@@ -131,19 +111,10 @@ fn held(open_at_start: u64, open_at_end: u64, lost: u64) -> Evidence<'static> {
 
 fn hop(redirected_bytes: u64, tcp_bytes: u64, refused: u64) -> Evidence<'static> {
     let (name, redirected, tcp, sockets) = ("inbound", 1, 1, 10);
-    Hop {
-        name,
-        redirected_bytes,
-        tcp_bytes,
-        redirected,
-        tcp,
-        refused,
-        sockets,
-    }
-    .into()
+    Hop { name, redirected_bytes, tcp_bytes, redirected, tcp, refused, sockets }.into()
 }
 
-/// A name, what was seen, and what is said of it in a study and of a load test.
+/// A name, the evidence, and the expected reasons in a study and of a load test.
 type Row = (&'static str, Evidence<'static>, Said, Said);
 
 #[rustfmt::skip]
@@ -302,11 +273,7 @@ fn of_generator_and_connections() -> Vec<Row> {
 #[test]
 fn every_rule_speaks_beyond_its_limits_and_not_at_them() {
     let mut seen = BTreeSet::new();
-    let table = [
-        of_requests(),
-        of_cpus_and_hops(),
-        of_generator_and_connections(),
-    ];
+    let table = [of_requests(), of_cpus_and_hops(), of_generator_and_connections()];
     for (name, evidence, in_study, of_load) in table.concat() {
         for (used, expected) in [(Use::Study, in_study), (Use::Load, of_load)] {
             let found = said(used, &evidence);
@@ -314,10 +281,7 @@ fn every_rule_speaks_beyond_its_limits_and_not_at_them() {
             assert_eq!(found, expected, "{name}, {used:?}");
             for reason in judge(used, &evidence) {
                 let seen = reason.reason.seen;
-                let longest = seen
-                    .split(|c: char| !c.is_ascii_digit())
-                    .map(str::len)
-                    .max();
+                let longest = seen.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
                 assert!(longest < Some(4), "no separators, {name}: {seen}");
             }
             seen.extend(expected.iter().map(|(rule, _)| *rule));
@@ -344,12 +308,8 @@ fn words_name_the_flow_and_the_most_frequent_error() {
         count,
     };
     let errors = [error("Connection refused (os error 111)", 7), error("x", 2)];
-    let evidence = Evidence {
-        name: Some("main"),
-        answered: Some(0),
-        errors: &errors,
-        ..Evidence::default()
-    };
+    let evidence =
+        Evidence { name: Some("main"), answered: Some(0), errors: &errors, ..Evidence::default() };
     let found = judge(Use::Load, &evidence);
     assert_eq!(
         found[0].reason.seen,
@@ -357,7 +317,6 @@ fn words_name_the_flow_and_the_most_frequent_error() {
     );
 }
 
-/// The limits in the manual are those of the table.
 #[test]
 fn the_manual_lists_the_rules_of_a_load_test() {
     let manual = include_str!("../../../../docs/load.md");
@@ -384,11 +343,6 @@ fn the_manual_lists_the_rules_of_a_load_test() {
             "threads-crowded" => [format!("{}", limits.suspect), String::new()],
             _ => [limits.suspect, limits.invalid].map(limit),
         };
-        assert_eq!(
-            cells.get(3..5),
-            Some(&expected.each_ref().map(|s| &**s)[..]),
-            "{}",
-            rule.name
-        );
+        assert_eq!(cells.get(3..5), Some(&expected.each_ref().map(|s| &**s)[..]), "{}", rule.name);
     }
 }

@@ -1,4 +1,4 @@
-//! What a search leaves out because the machine stood still.
+//! Tests that a search leaves out trials in which the machine stood still.
 
 use weir_model::limit::Limit;
 use weir_model::record::*;
@@ -7,20 +7,17 @@ use weir_model::study::{ArmRole, Study, StudyArrivals};
 use super::fixture::{arm, run_with_records};
 use crate::analyze;
 
-/// Other processes had the proxy's CPU for so long.
+/// Gives the proxy's CPU to other processes for this time.
 fn by_others(slice: &mut SliceRecord, nanoseconds: u64) {
-    slice.held_up.proxy = Some(HeldUp {
-        others_ns: nanoseconds,
-        ..HeldUp::default()
-    });
+    slice.held_up.proxy = Some(HeldUp { others_ns: nanoseconds, ..HeldUp::default() });
 }
 
-/// The hypervisor had it.
+/// Gives the proxy's CPU to the hypervisor for this time.
 fn by_hypervisor(slice: &mut SliceRecord, nanoseconds: u64) {
     slice.proxy_steal_ns = nanoseconds;
 }
 
-/// Rates of the curve of four trials of a second each, which were held up for so many milliseconds.
+/// Rates of the curve of four trials of a second each, which were held up for these milliseconds.
 fn curve(hold_up: fn(&mut SliceRecord, u64), milliseconds: [u64; 4]) -> Vec<f64> {
     let load = weir_model::fixture::load("closed", StudyArrivals::Closed);
     let header = weir_model::fixture::header(Study {
@@ -49,9 +46,12 @@ fn curve(hold_up: fn(&mut SliceRecord, u64), milliseconds: [u64; 4]) -> Vec<f64>
         }
     };
     let trials = (0..).zip(milliseconds).map(of).collect();
-    let times =
-        |trial: &TrialRecord, _: &mut _| vec![1_000_000; trial.slices[0].completed as usize];
-    let (_folder, run) = run_with_records(&header, trials, times, &[]);
+    let (_folder, run) = run_with_records(
+        &header,
+        trials,
+        |trial, _| vec![1_000_000; trial.slices[0].completed as usize],
+        &[],
+    );
     let found = analyze(&run).capacity.unwrap();
     found.arms[0].curve.iter().map(|point| point.rate).collect()
 }

@@ -1,5 +1,5 @@
-//! What a proxy's log cannot tell: waits in the accept queue, and segments that were sent again. Told by programs at
-//! tracepoints, or else by counters.
+//! Times that a proxy's log cannot show: waits in the accept queue, and retransmitted segments. The sources are
+//! programs at tracepoints, or else counters.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use weir_model::sample::Counters;
 use super::{Of, Span};
 use crate::findings::{AcceptFindings, Retransmitted, ToldBy};
 
-/// Quantiles of a wait.
+/// Quantiles of the waiting time.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// With fewer readings of the queue nothing is known of its mean length.
+/// Minimum number of readings of the queue for its mean length.
 const LEAST_QUEUES: usize = 10;
 
-/// Longer than from one reading to the next, nanoseconds.
+/// Maximum time between two readings, nanoseconds.
 const READING: u64 = 1_200_000_000;
 
 impl Of<'_> {
@@ -23,9 +23,10 @@ impl Of<'_> {
         let connections = told.risen("accept_waits", 0, Begun::AtZero);
         if !connections.is_empty() {
             let wait = told.risen("accept_waits", 1, Begun::AtZero);
-            let bounds = connections.iter();
-            let bounds = bounds.filter_map(|(keys, own)| Some((keys.first()?.parse().ok()?, *own)));
-            let mut by_bound: Vec<(u64, u64)> = bounds.collect();
+            let mut by_bound: Vec<(u64, u64)> = connections
+                .iter()
+                .filter_map(|(keys, own)| Some((keys.first()?.parse().ok()?, *own)))
+                .collect();
             by_bound.sort_unstable();
             let connections: u64 = by_bound.iter().map(|(_, own)| own).sum();
             let wait: u64 = wait.values().sum();
@@ -53,8 +54,12 @@ impl Of<'_> {
 
     pub(super) fn retransmitted(&self, arm: &str, spans: &[Span]) -> Option<Retransmitted> {
         let told = self.told(arm, spans);
-        let slices = self.trials.iter().flat_map(|trial| &trial.slices);
-        let answered: u64 = slices.map(|slice| slice.completed_whole).sum();
+        let answered: u64 = self
+            .trials
+            .iter()
+            .flat_map(|trial| &trial.slices)
+            .map(|slice| slice.completed_whole)
+            .sum();
         if answered == 0 {
             return None;
         }
@@ -78,32 +83,29 @@ impl Of<'_> {
     }
 
     fn told<'s>(&'s self, arm: &'s str, spans: &'s [Span]) -> Told<'s> {
-        Told {
-            of: self,
-            arm,
-            spans,
-        }
+        Told { of: self, arm, spans }
     }
 }
 
-/// What is sampled of an arm in its slices.
+/// Samples of an arm in its slices.
 struct Told<'s> {
     of: &'s Of<'s>,
     arm: &'s str,
     spans: &'s [Span],
 }
 
-/// Where a counter stands when it is first read.
+/// Value of a counter at its first reading.
 #[derive(Clone, Copy, PartialEq)]
 enum Begun {
-    /// Anywhere.
+    /// Unknown: the counter began earlier.
     Before,
-    /// It began then.
+    /// Zero: the counter began just then.
     AtZero,
 }
 
 impl<'s> Told<'s> {
-    /// How much a counter has grown in readings of the slices, by the keys of its rows. A counter that fell began anew.
+    /// Returns the growth of a counter in readings of the slices, by the keys of its rows. A counter that fell was
+    /// restarted.
     fn risen(&self, table: &'s str, place: usize, begun: Begun) -> BTreeMap<&'s [String], u64> {
         let mut all: BTreeMap<&[String], (Option<u64>, u64)> = BTreeMap::new();
         for row in self.of.rows(table, self.arm) {
@@ -121,25 +123,22 @@ impl<'s> Told<'s> {
                 *sum += more;
             }
         }
-        all.into_iter()
-            .map(|(keys, (_, sum))| (keys, sum))
-            .collect()
+        all.into_iter().map(|(keys, (_, sum))| (keys, sum)).collect()
     }
 
-    /// Whether a reading tells of one of the slices. The arm has load in these alone, so what the next reading behind one
-    /// has more is still of it.
+    /// Returns true if a reading covers one of the slices. The arm has load only in these, so the increase up to the
+    /// first reading after a slice still belongs to it.
     fn holds(&self, at_ns: u64) -> bool {
-        let of = |span: &Span| span.begin < at_ns && at_ns <= span.to + READING;
-        self.spans.iter().any(of)
+        self.spans.iter().any(|span| span.begin < at_ns && at_ns <= span.to + READING)
     }
 
-    /// How much a counter of the arm's own network namespace has grown.
+    /// Returns the growth of a counter of the arm's own network namespace.
     fn network(&self, counter: &str) -> Option<u64> {
         let risen = self.risen("network", place("network", counter)?, Begun::Before);
         risen.get(&["proxy".to_owned()][..]).copied()
     }
 
-    /// All values of a gauge of the arm's own while it has load.
+    /// Returns all values of the arm's own gauge while it has load.
     fn values(&self, table: &'s str, column: &str) -> impl Iterator<Item = u64> {
         let place = place(table, column).unwrap_or(usize::MAX);
         let rows = self.of.rows(table, self.arm);
@@ -147,17 +146,15 @@ impl<'s> Told<'s> {
             let mut spans = self.spans.iter();
             spans.any(|span| (span.begin..span.to).contains(&at))
         };
-        let rows = rows.filter(move |row| is_in(row.at_ns));
-        rows.filter_map(move |row| *row.values.get(place)?)
+        rows.filter(move |row| is_in(row.at_ns)).filter_map(move |row| *row.values.get(place)?)
     }
 
     fn seconds(&self) -> f64 {
-        let each = self.spans.iter().map(|span| span.to - span.begin);
-        each.sum::<u64>() as f64 / 1e9
+        self.spans.iter().map(|span| span.to - span.begin).sum::<u64>() as f64 / 1e9
     }
 }
 
-/// Where a column is among the values of its table.
+/// Returns the index of a column among the values of its table.
 fn place(table: &str, column: &str) -> Option<usize> {
     let table = Counters::builtin().table(table)?;
     table.values().position(|name| name == column)
@@ -171,12 +168,9 @@ mod tests {
     use super::*;
     use crate::tests::fixture;
 
-    /// A second with load, from the tenth one on, in which a thousand requests were answered.
-    const SPANS: [Span; 1] = [Span {
-        begin: 10_000_000_000,
-        from: 10_200_000_000,
-        to: 11_000_000_000,
-    }];
+    /// One second with load, from the tenth second on, in which a thousand requests were answered.
+    const SPANS: [Span; 1] =
+        [Span { begin: 10_000_000_000, from: 10_200_000_000, to: 11_000_000_000 }];
 
     fn row(table: &str, at_s: u64, keys: &[&str], values: &[Option<u64>]) -> Sample {
         let row = SampleRow {
@@ -190,28 +184,20 @@ mod tests {
         Sample { host, row }
     }
 
-    /// What is found in these samples.
     fn found(times: Vec<Sample>) -> (Option<AcceptFindings>, Option<Retransmitted>) {
         let (_folder, mut run) = fixture::run(&fixture::header(fixture::three_arms()), Vec::new());
         run.samples.rows = times;
         let mut slice = fixture::slice(0, 1.0);
         slice.completed_whole = 1000;
         let trial = fixture::trial("open", "a", 0, vec![slice]);
-        let of = Of {
-            run: &run,
-            trials: vec![&trial],
-            slice_ns: 0,
-        };
+        let of = Of { run: &run, trials: vec![&trial], slice_ns: 0 };
         (of.accept("a", &SPANS), of.retransmitted("a", &SPANS))
     }
 
-    /// A row of `network` with these columns.
     fn network(at_s: u64, columns: &[(&str, u64)]) -> Sample {
         let value = |name: &str| {
             let mut columns = columns.iter();
-            columns
-                .find(|column| column.0 == name)
-                .map(|column| column.1)
+            columns.find(|column| column.0 == name).map(|column| column.1)
         };
         let table = Counters::builtin().table("network").unwrap();
         let values: Vec<Option<u64>> = table.values().map(value).collect();
@@ -260,10 +246,7 @@ mod tests {
         };
         let ends = |at_s, accepted| {
             let sent = accepted / 100;
-            network(
-                at_s,
-                &[("passive_opens", accepted), ("retransmitted", sent)],
-            )
+            network(at_s, &[("passive_opens", accepted), ("retransmitted", sent)])
         };
         let mut samples = vec![ends(10, 0), ends(11, 200)];
         samples.extend((0..10).map(|at| queue(at * 100, 1 + at % 2)));

@@ -1,13 +1,13 @@
-//! What a rule is, and how its limits make a reason of what was seen.
+//! A rule of validity, and how its limits turn an observation into a reason.
 
 use weir_model::record::{Validity, ValidityReason};
 
 use crate::evidence::Evidence;
 
-/// No limit.
+/// Limit that nothing exceeds.
 pub(super) const NEVER: f64 = f64::INFINITY;
 
-/// Where figures are used that a rule is about.
+/// Kind of measurement that a rule judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// A trial of a study.
@@ -16,42 +16,42 @@ pub enum Use {
     Load,
 }
 
-/// From which size on something is suspect or invalid; exclusive, infinite where it never is.
+/// Sizes above which an observation is suspect or invalid; infinite if it never is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// SUSPECT beyond.
+    /// Size above which it is SUSPECT.
     pub suspect: f64,
-    /// INVALID beyond.
+    /// Size above which it is INVALID.
     pub invalid: f64,
 }
 
-/// One rule.
+/// A rule of validity.
 #[derive(Debug)]
 pub struct Rule {
-    /// The name that stands in reasons.
+    /// Name of the rule, as in reasons.
     pub name: &'static str,
-    /// What is compared with the limits.
+    /// Quantity that is compared with the limits.
     pub compares: &'static str,
-    /// The limits by [`Use`]; infinite ones where the rule does not apply.
+    /// Limits by [`Use`]; infinite if the rule does not apply.
     pub limits: [Limits; 2],
-    /// Why the limits are what they are, and why those of the two uses differ where they do.
+    /// Explanation of the limits, and of the difference between those of the two uses.
     pub why: &'static str,
     pub(super) judge: fn(&Evidence<'_>, Grade) -> Option<Reason>,
 }
 
-/// A reason with the size of what was seen, so that the gravest of many can be shown.
+/// A reason with the size of the observation, so that the gravest of many can be shown.
 #[derive(Debug, Clone)]
 pub(crate) struct Reason {
     pub(crate) reason: ValidityReason,
-    /// What was compared with the limit; larger is graver.
+    /// Size that was compared with the limit; larger is graver.
     pub(crate) size: f64,
 }
 
-/// A rule's name and limits, for it to be judged by.
+/// Name and limits of a rule that judges.
 pub(crate) struct Grade(pub(super) &'static str, pub(super) Limits);
 
 impl Grade {
-    /// A reason when `size` is beyond a limit.
+    /// Returns a reason if `size` is above a limit.
     pub(super) fn of(self, size: f64, seen: impl FnOnce() -> String) -> Option<Reason> {
         let Grade(rule, limits) = self;
         let validity = match size {
@@ -59,15 +59,11 @@ impl Grade {
             size if size > limits.suspect => Validity::Suspect,
             _ => return None,
         };
-        let reason = ValidityReason {
-            validity,
-            rule: rule.to_owned(),
-            seen: seen(),
-        };
+        let reason = ValidityReason { validity, rule: rule.to_owned(), seen: seen() };
         Some(Reason { reason, size })
     }
 
-    /// The same for so many of so many.
+    /// Returns a reason if the share `part / of` is above a limit.
     pub(super) fn share(
         self,
         part: u64,

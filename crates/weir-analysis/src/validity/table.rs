@@ -1,4 +1,4 @@
-//! The rules.
+//! The table of rules.
 
 use weir_model::load::{Ended, ErrorCount};
 
@@ -101,10 +101,7 @@ pub static RULES: [Rule; 29] = [
         judge: |e, grade| {
             let steal = e.steal?;
             grade.of(steal, || {
-                format!(
-                    "the hypervisor took {} of the generator's CPU time",
-                    percent(steal)
-                )
+                format!("the hypervisor took {} of the generator's CPU time", percent(steal))
             })
         },
     },
@@ -116,9 +113,7 @@ pub static RULES: [Rule; 29] = [
               hundred reaches the p99; a fifth falls on some slices and not on others",
         judge: |e, grade| {
             let s = e.slices?;
-            grade.of(s.throttled_ns / s.whole_ns, || {
-                s.held_back("weir's", s.throttled_ns)
-            })
+            grade.of(s.throttled_ns / s.whole_ns, || s.held_back("weir's", s.throttled_ns))
         },
     },
     Rule {
@@ -187,11 +182,7 @@ pub static RULES: [Rule; 29] = [
             let median_ns = s.median_ns?;
             let lead_ns = (s.whole_ns - s.measured_ns) / s.count.max(1.0);
             // A study that discards nothing has said so.
-            let share = if lead_ns < 1.0 {
-                0.0
-            } else {
-                median_ns / lead_ns
-            };
+            let share = if lead_ns < 1.0 { 0.0 } else { median_ns / lead_ns };
             grade.of(share, || {
                 format!(
                     "half of the responses took longer ({}) than the part of a slice that is not \
@@ -286,9 +277,8 @@ pub static RULES: [Rule; 29] = [
         judge: |e, grade| {
             let least = (e.resolution_ns as f64 / grade.1.suspect).max(1.0);
             let share = |lag: u64, response: u64| lag as f64 / least.max(response as f64);
-            let each = e.lag.iter().copied();
             let (quantile, lag, response) =
-                each.max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
+                e.lag.iter().copied().max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
             grade.of(share(lag, response), || {
                 let [lag, response] = [lag, response].map(|ns| names::time(ns as f64));
                 format!(

@@ -1,4 +1,4 @@
-//! Two ends without a proxy: what each sees is what it would see over TCP.
+//! Two ends without a proxy: each observes the same as over TCP.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,10 +11,10 @@ use rustix::net::{RecvFlags, recv};
 use crate::peers::{PATIENCE, Patient, Place, content};
 use crate::{bypass, bypass_at};
 
-/// What a scene does with a listener's address and connections to it, and what it saw.
+/// Steps on connections of a pair; returns the observations.
 type Scene<'a> = &'a dyn Fn(&Pair<'_>) -> Vec<String>;
 
-/// Makes connections, one end where the client is and one where the proxy would be.
+/// Listener in the proxy's namespace; makes connections to it from the client's.
 struct Pair<'a> {
     place: &'a Place,
     listener: TcpListener,
@@ -23,8 +23,7 @@ struct Pair<'a> {
 impl Pair<'_> {
     fn connect(&self) -> (TcpStream, TcpStream) {
         let address = self.listener.local_addr().unwrap();
-        let client = self.place.client.within(|| TcpStream::connect(address));
-        let client = client.unwrap().unwrap();
+        let client = self.place.client.within(|| TcpStream::connect(address)).unwrap().unwrap();
         let (server, _) = self.listener.accept().unwrap();
         for socket in [&client, &server] {
             socket.set_nodelay(true).unwrap();
@@ -35,16 +34,13 @@ impl Pair<'_> {
     }
 }
 
-/// The same by TCP and bypassed, on loopback and between namespaces. Most bytes of most scenes are
-/// redirected: at least `share` of all.
+/// Checks that a scene gives the same by TCP and bypassed, on loopback and between namespaces. At least `share` of all
+/// bytes must be redirected.
 fn alike(share: f64, scene: Scene<'_>) {
     for place in Place::all() {
         let listen = |address: SocketAddr| {
             let listener = place.proxy.within(|| TcpListener::bind(address));
-            Pair {
-                place: &place,
-                listener: listener.unwrap().unwrap(),
-            }
+            Pair { place: &place, listener: listener.unwrap().unwrap() }
         };
         let any = SocketAddr::new(place.inbound.ip(), 0);
         let by_tcp = scene(&listen(any));
@@ -97,7 +93,7 @@ fn small_writes_in_a_row_come_in_their_order() {
     });
 }
 
-/// Writes 4 MiB to one who reads slowly, then fast; both ways at once.
+/// Writes 4 MiB both ways at once, to readers that are first slow, then fast.
 #[test]
 fn a_slow_reader_is_waited_for_and_loses_nothing() {
     fn slowly(socket: &TcpStream) -> Vec<u8> {
@@ -119,9 +115,7 @@ fn a_slow_reader_is_waited_for_and_loses_nothing() {
         thread::scope(|scope| {
             for (mut socket, bytes) in [(&a, &x), (&b, &y)] {
                 scope.spawn(move || {
-                    bytes
-                        .chunks(9_000)
-                        .for_each(|c| socket.write_all(c).unwrap());
+                    bytes.chunks(9_000).for_each(|c| socket.write_all(c).unwrap());
                     socket.shutdown(Shutdown::Write).unwrap();
                 });
             }
@@ -131,7 +125,7 @@ fn a_slow_reader_is_waited_for_and_loses_nothing() {
     });
 }
 
-/// Who does not read at all has a sender wait: a queue is not endless.
+/// A peer that does not read makes the sender wait: the queue is limited.
 #[test]
 fn a_sender_is_stopped_in_the_end() {
     alike(0.0, &|pair| {
@@ -148,11 +142,7 @@ fn a_sender_is_stopped_in_the_end() {
         let mut got = vec![0; sent];
         Patient(&server).read_exact(&mut got).unwrap();
         let rest = client.write(&bytes[sent..sent + 100]);
-        vec![format!(
-            "{stopped} {} {}",
-            got == bytes[..sent],
-            rest.is_ok()
-        )]
+        vec![format!("{stopped} {} {}", got == bytes[..sent], rest.is_ok())]
     });
 }
 
@@ -179,7 +169,7 @@ fn a_half_closed_connection_goes_on_the_other_way() {
     });
 }
 
-/// What was sent before RST can be read; then the connection is reset.
+/// Bytes sent before RST can be read; then the connection is reset.
 #[test]
 fn an_abortive_close_is_told_after_the_bytes_before_it() {
     alike(0.9, &|pair| {
@@ -226,14 +216,11 @@ fn peeking_takes_nothing() {
         let peek = |bytes: &mut [u8]| recv(&server, bytes, RecvFlags::PEEK).unwrap().0;
         let (few, all) = (peek(&mut bytes[..10]), peek(&mut bytes));
         let read = (&server).read(&mut bytes).unwrap();
-        vec![format!(
-            "{few} {all} {read} {}",
-            bytes[..read] == content(7, 5_000)
-        )]
+        vec![format!("{few} {all} {read} {}", bytes[..read] == content(7, 5_000))]
     });
 }
 
-/// Ports come again: a connection must not meet what an earlier one left.
+/// Ports are reused: a connection must not receive bytes left by an earlier one.
 #[test]
 fn the_same_addresses_and_ports_again_are_another_connection() {
     alike(0.9, &|pair| {

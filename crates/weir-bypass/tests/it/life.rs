@@ -1,4 +1,4 @@
-//! What is attached, and that nothing stays when its process ends.
+//! Lifetime of the bypass: it is attached while it is held, and nothing stays when its process ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,14 +11,16 @@ use weir_bypass::{Bypass, BypassError, Hop};
 use crate::bypass;
 use crate::peers::PATIENCE;
 
-/// The numbers of all loaded programs that are the bypass's `events`.
+/// Returns the ids of all loaded programs that are a bypass's `events`.
 fn loaded() -> Vec<u32> {
-    let programs = aya::programs::loaded_programs().filter_map(Result::ok);
-    let own = programs.filter(|program| program.name() == b"events");
-    own.map(|program| program.id()).collect()
+    aya::programs::loaded_programs()
+        .filter_map(Result::ok)
+        .filter(|program| program.name() == b"events")
+        .map(|program| program.id())
+        .collect()
 }
 
-/// Not a test: what `a_killed_process_leaves_nothing` kills.
+/// Process that `a_killed_process_leaves_nothing` kills; not a test.
 #[test]
 #[ignore = "a process for another test"]
 fn attached_for_ever() {
@@ -28,7 +30,7 @@ fn attached_for_ever() {
     std::thread::sleep(PATIENCE);
 }
 
-/// A process of its own for what is no test.
+/// Returns the command that runs an ignored test in a process of its own.
 fn alone(name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([name, "--ignored", "--nocapture", "--exact"]);
@@ -42,8 +44,7 @@ fn a_killed_process_leaves_nothing() {
     }
     let mut command = alone("life::attached_for_ever");
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut lines = lines.map_while(Result::ok);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let ready = lines.any(|line| line.contains("ready "));
     assert!(ready, "it ended before");
     let own = links_of(child.id());
@@ -59,24 +60,24 @@ fn a_killed_process_leaves_nothing() {
     }
 }
 
-/// Programs that links of a process hold, from the descriptors' own words (proc(5)).
+/// Returns the ids of programs that a process's links hold, from its `fdinfo` (proc(5)).
 fn links_of(pid: u32) -> Vec<u32> {
     let Ok(folder) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
         return Vec::new();
     };
-    let files = folder.flatten();
-    let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
-    let program = |text: String| {
-        text.contains("link_type:\tcgroup").then_some(())?;
-        let mut lines = text.lines();
-        let line = lines.find_map(|line| line.strip_prefix("prog_id:"))?;
-        line.trim().parse().ok()
-    };
-    texts.filter_map(program).collect()
+    let texts = folder.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    texts
+        .filter_map(|text| {
+            text.contains("link_type:\tcgroup").then_some(())?;
+            let mut lines = text.lines();
+            let line = lines.find_map(|line| line.strip_prefix("prog_id:"))?;
+            line.trim().parse().ok()
+        })
+        .collect()
 }
 
-/// Not a test: what `dropping_it_detaches` looks at. Other tests attach theirs in the process that they
-/// share.
+/// Process for `dropping_it_detaches`; not a test. It is separate because other tests attach bypasses in the process
+/// that they share.
 #[test]
 #[ignore = "a process for another test"]
 fn attached_and_dropped() {

@@ -1,4 +1,4 @@
-//! The bypass on the real thing: sockets, namespaces, proxies and the kernel.
+//! Tests of the bypass with real sockets, namespaces, proxies and the kernel.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
@@ -14,20 +14,18 @@ use std::net::SocketAddr;
 use peers::Place;
 use weir_bypass::{Bypass, BypassError, Hop};
 
-/// A bypass of these endpoints, in any namespace. `None`, with the reason printed, where it may not be
-/// had.
+/// Attaches a bypass of these endpoints in any namespace. Returns `None`, with the reason printed, if that is not
+/// permitted.
 fn bypass(servers: &[SocketAddr]) -> Option<Bypass> {
     let hops: Vec<Hop> = servers.iter().copied().map(Hop::from).collect();
     or_skipped(Bypass::attach(&hops))
 }
 
-/// The same of a place's endpoints alone.
+/// Attaches a bypass of these endpoints in a place's namespaces alone; `None` as for [`bypass`].
 fn bypass_at(place: &Place, servers: &[SocketAddr]) -> Option<Bypass> {
     or_skipped(place.attach(servers))
 }
 
 fn or_skipped(attached: Result<Bypass, BypassError>) -> Option<Bypass> {
-    attached
-        .inspect_err(|error| eprintln!("skipped: {error}"))
-        .ok()
+    attached.inspect_err(|error| eprintln!("skipped: {error}")).ok()
 }

@@ -1,4 +1,4 @@
-//! Equal addresses in several network namespaces: each bypass has the sockets of its own alone.
+//! Equal addresses in several network namespaces: each bypass takes only the sockets of its own.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use weir_bypass::{Bypass, Counts};
 use crate::bypass_at;
 use crate::peers::{PATIENCE, Place};
 
-/// A listener where the proxy of a place would be, and a connection to it.
+/// Listener in the proxy's namespace of a place, and a connection to it.
 struct Pair {
     client: TcpStream,
     server: TcpStream,
@@ -18,17 +18,12 @@ struct Pair {
 impl Pair {
     fn at(place: &Place) -> Pair {
         let inbound = place.inbound;
-        let listener = place.proxy.within(|| TcpListener::bind(inbound));
-        let listener = listener.unwrap().unwrap();
+        let listener = place.proxy.within(|| TcpListener::bind(inbound)).unwrap().unwrap();
         // The same port on both sides too: all that is left to differ is the namespace.
         let client = place.client.within(|| connect_from(place, 40_000));
         let (server, _) = listener.accept().unwrap();
         server.set_read_timeout(Some(PATIENCE)).unwrap();
-        Pair {
-            client: client.unwrap(),
-            server,
-            _listener: listener,
-        }
+        Pair { client: client.unwrap(), server, _listener: listener }
     }
 
     fn send(&mut self, bytes: &[u8]) {
@@ -99,8 +94,11 @@ fn a_namespace_is_told_from_others_and_is_one_to_all_bypasses() {
         return;
     };
     let mut ask = |network: &weir_host::Network| {
-        let ask = || [&mut one, &mut two].map(|bypass| bypass.namespace_of_this_thread().unwrap());
-        let [first, second] = network.within(ask).unwrap();
+        let [first, second] = network
+            .within(|| {
+                [&mut one, &mut two].map(|bypass| bypass.namespace_of_this_thread().unwrap())
+            })
+            .unwrap();
         assert_eq!(first, second);
         first
     };

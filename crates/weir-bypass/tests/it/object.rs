@@ -1,17 +1,17 @@
-//! The committed objects are what their sources make, to the last byte: that of the bypass, and those of the meters of
-//! hold-ups and of waits, which one script makes.
+//! Checks that the committed BPF objects are byte for byte what their sources compile to: the object of the bypass, and
+//! those of the meters of hold-ups and of waits, which one script builds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `build` says of the clang that made an object.
+/// Reads the clang version that the build script noted for an object.
 fn made_with(object: &Path) -> String {
     let beside = object.with_extension("o.made-with");
     fs::read_to_string(beside).unwrap().trim_end().to_owned()
 }
 
-/// Objects of all crates, without their last ending.
+/// Paths of the objects of all crates, without the extension `.o`.
 const OBJECTS: [&str; 3] = [
     "weir-bypass/src/bpf/sockmap.bpf",
     "weir-probe/src/bpf/hold_ups.bpf",
@@ -47,13 +47,10 @@ fn is_what_its_source_makes(object: &str) {
     }
     let [fresh, committed] = [&made, &committed].map(|object| fs::read(object).unwrap());
     assert!(committed.starts_with(b"\x7fELF"));
-    assert!(
-        fresh == committed,
-        "`make bpf` makes another {object}: commit it"
-    );
+    assert!(fresh == committed, "`make bpf` makes another {object}: commit it");
 }
 
-/// Each object says under which licences it is, as its source does, and their texts are here.
+/// Each object names the same licences as its source, and the licence texts are in the repository.
 #[test]
 fn the_objects_have_their_licences() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -61,10 +58,7 @@ fn the_objects_have_their_licences() {
     let text = |path: PathBuf| fs::read_to_string(path).unwrap();
     for object in OBJECTS {
         let said = text(crates.join(object).with_extension("bpf.o.license"));
-        assert_eq!(
-            said,
-            "SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only\n"
-        );
+        assert_eq!(said, "SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only\n");
         let source = text(crates.join(object).with_extension("bpf.c"));
         assert!(source.starts_with(&format!("// {said}")), "{object}");
         // Without this word the kernel gives programs few of its functions (bpf-helpers(7)).

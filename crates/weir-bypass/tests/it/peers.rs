@@ -1,4 +1,4 @@
-//! Ends of connections whose every byte is known: a client, an origin server, and proxies between.
+//! Ends of connections with known bytes: a client, an origin server, and proxies between.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use weir_bypass::{Bypass, BypassError, Ends, Hop};
 use weir_host::Network;
 
-/// Longer than anything here may take, shorter than a test run's patience.
+/// Time limit longer than anything in these tests takes and shorter than that of a test run.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Bytes that belong to this number alone (xorshift64*).
+/// Returns pseudo-random bytes that are unique to this number (xorshift64*).
 pub(crate) fn content(number: u64, size: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut bytes = Vec::with_capacity(size + 8);
@@ -30,11 +30,10 @@ pub(crate) fn content(number: u64, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Receives that were woken before there was anything for them, which bypassed sockets do where TCP's
-/// do not.
+/// Number of receives that were woken before there was data; bypassed sockets do that, TCP's do not.
 pub(crate) static WOKEN: AtomicU64 = AtomicU64::new(0);
 
-/// Waits on when it was woken for nothing. What is inside has [`PATIENCE`] for a timeout.
+/// Reader that waits on after a wakeup without data. The inner socket must have [`PATIENCE`] as its timeout.
 pub(crate) struct Patient<S>(pub(crate) S);
 
 impl<S: Read> Read for Patient<S> {
@@ -51,8 +50,8 @@ impl<S: Read> Read for Patient<S> {
     }
 }
 
-/// Takes connections until the process ends: `GET /number/size` is answered with its content,
-/// `POST` with what was posted.
+/// Accepts connections until the process ends: `GET /number/size` is answered with that content, `POST` with the posted
+/// body.
 pub(crate) fn serve(listener: TcpListener) {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -93,10 +92,7 @@ struct Head {
 }
 
 fn read_head(input: &mut impl BufRead) -> io::Result<Option<Head>> {
-    let mut head = Head {
-        lines: Vec::new(),
-        length: 0,
-    };
+    let mut head = Head { lines: Vec::new(), length: 0 };
     loop {
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
@@ -115,7 +111,6 @@ fn read_head(input: &mut impl BufRead) -> io::Result<Option<Head>> {
     }
 }
 
-/// A client with one connection.
 pub(crate) struct Client {
     stream: BufReader<Patient<TcpStream>>,
 }
@@ -126,9 +121,7 @@ impl Client {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Client {
-            stream: BufReader::with_capacity(64 * 1024, Patient(stream)),
-        })
+        Ok(Client { stream: BufReader::with_capacity(64 * 1024, Patient(stream)) })
     }
 
     pub(crate) fn send_get(&mut self, number: u64, size: usize) -> io::Result<()> {
@@ -146,7 +139,7 @@ impl Client {
         self.stream.get_mut().0.write_all(&content(number, size))
     }
 
-    /// Reads an answer; slowly if so wanted. How many bytes of it are wrong, missing or too many.
+    /// Reads a response, slowly if `slow`; returns the number of bytes that are wrong, missing or superfluous.
     pub(crate) fn answer(&mut self, number: u64, size: usize, slow: bool) -> io::Result<usize> {
         let head = read_head(&mut self.stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         if !head.lines[0].contains(" 200 ") {
@@ -171,21 +164,21 @@ impl Client {
     }
 }
 
-/// Where the three roles are.
+/// Networks and addresses of client, proxy and origin server.
 pub(crate) struct Place {
     pub(crate) client: Network,
     pub(crate) proxy: Network,
     pub(crate) origin: Network,
-    /// What the proxy listens on.
+    /// Address that the proxy listens on.
     pub(crate) inbound: SocketAddr,
-    /// What the origin server listens on.
+    /// Address that the origin server listens on.
     pub(crate) outbound: SocketAddr,
-    /// Where the client's connections come from.
+    /// Address that the client's connections come from.
     pub(crate) source: IpAddr,
 }
 
-/// An address of loopback for each place, by the process's number and a count: so its ports are fixed
-/// and nobody else's, and not of those that the kernel gives to clients.
+/// Returns a loopback address of its own for each place, made of the process's number and a count: so ports can be
+/// fixed, nobody else uses them, and the kernel gives them to no client.
 fn own_address() -> Ipv4Addr {
     static PLACES: AtomicU32 = AtomicU32::new(0);
     let place = PLACES.fetch_add(1, Ordering::Relaxed) % 254 + 1;
@@ -195,7 +188,7 @@ fn own_address() -> Ipv4Addr {
 }
 
 impl Place {
-    /// All in this namespace.
+    /// Makes a place with all roles in this namespace.
     pub(crate) fn loopback() -> Place {
         let here = Network::of_this_thread().expect("/proc");
         let address = own_address();
@@ -209,8 +202,8 @@ impl Place {
         }
     }
 
-    /// A namespace for each, with links between; always the same addresses. `None` where that may not
-    /// be had.
+    /// Makes a place with a namespace for each role and links between them; the addresses are always the same. `None`
+    /// if that is not permitted.
     pub(crate) fn namespaces() -> Option<Place> {
         if let Err(error) = weir_host::may_have_networks() {
             eprintln!("skipped: {error}");
@@ -237,29 +230,24 @@ impl Place {
         })
     }
 
-    /// A bypass of connections to these endpoints: the origin server's, or else the proxy's.
+    /// Attaches a bypass of connections to these endpoints, which are the origin server's or the proxy's.
     pub(crate) fn attach(&self, servers: &[SocketAddr]) -> Result<Bypass, BypassError> {
         let mut bypass = Bypass::attach(&[])?;
         for &server in servers {
             let is_outbound = server == self.outbound && server != self.inbound;
-            let (client, of_server) = match is_outbound {
-                true => (&self.proxy, &self.origin),
-                false => (&self.client, &self.proxy),
-            };
+            let (client, of_server) =
+                if is_outbound { (&self.proxy, &self.origin) } else { (&self.client, &self.proxy) };
             let mut ask = |of: &Network| {
                 let asked = of.within(|| bypass.namespace_of_this_thread());
                 asked.expect("the namespace")
             };
-            let namespaces = Some(Ends {
-                client: ask(client)?,
-                server: ask(of_server)?,
-            });
+            let namespaces = Some(Ends { client: ask(client)?, server: ask(of_server)? });
             bypass.add(Hop { server, namespaces })?;
         }
         Ok(bypass)
     }
 
-    /// Both kinds, as far as they can be had.
+    /// Returns both kinds of places, as far as they are permitted.
     pub(crate) fn all() -> impl Iterator<Item = Place> {
         std::iter::once(Place::loopback()).chain(Place::namespaces())
     }
@@ -271,7 +259,7 @@ impl Place {
     }
 }
 
-/// A proxy that runs, until it is dropped.
+/// A running proxy; dropping it ends it.
 pub(crate) struct Proxy(Child);
 
 impl Drop for Proxy {
@@ -288,20 +276,20 @@ impl Drop for Proxy {
     }
 }
 
-/// Where a program is: on PATH, in the folders of system programs, or where weir's set-up puts what no
-/// package brings.
+/// Finds a program on PATH, in the folders of system programs, or where weir's set-up puts programs that no package
+/// has.
 fn located(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let others = ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from);
-    let folders = std::env::split_paths(&path).chain(others);
-    let mut files = folders
+    let mut files = std::env::split_paths(&path)
+        .chain(others)
         .chain([home.join(".local/bin")])
         .map(|folder| folder.join(program));
     files.find(|file| file.is_file())
 }
 
-/// Writes a configuration; where it is.
+/// Writes a configuration and returns its path.
 fn written(folder: &Path, name: &str, text: &str) -> String {
     let file = folder.join(name);
     fs::write(&file, text).expect("a configuration");
@@ -309,20 +297,21 @@ fn written(folder: &Path, name: &str, text: &str) -> String {
 }
 
 impl Proxy {
-    /// Starts a program where the proxy is to be and waits until it accepts. `None` where it is not
-    /// installed.
+    /// Starts a program in the proxy's network and waits until it accepts connections. `None` if it is not installed.
     pub(crate) fn start(place: &Place, program: &str, args: &[&str]) -> Option<Proxy> {
         let Some(file) = located(program) else {
             eprintln!("skipped: {program} is not installed");
             return None;
         };
-        let spawn = || {
-            let mut command = Command::new(&file);
-            command.args(args).env("HOME", std::env::temp_dir());
-            command.stdin(Stdio::null()).stdout(Stdio::null());
-            command.stderr(Stdio::null()).spawn()
-        };
-        let child = place.proxy.within(spawn).expect("the namespace");
+        let child = place
+            .proxy
+            .within(|| {
+                let mut command = Command::new(&file);
+                command.args(args).env("HOME", std::env::temp_dir());
+                command.stdin(Stdio::null()).stdout(Stdio::null());
+                command.stderr(Stdio::null()).spawn()
+            })
+            .expect("the namespace");
         let mut proxy = Proxy(child.expect("the program starts"));
         let until = Instant::now() + PATIENCE;
         loop {
@@ -338,14 +327,12 @@ impl Proxy {
         }
     }
 
-    /// nginx, with these lines in its `server`, and keepalive to the origin server or not.
+    /// Starts nginx with these lines in its `server`; `kept` turns on keepalive to the origin server.
     pub(crate) fn nginx(place: &Place, folder: &Path, server: &str, kept: bool) -> Option<Proxy> {
-        let (keepalive, version) = match kept {
-            true => (
-                "keepalive 16;",
-                "proxy_http_version 1.1; proxy_set_header Connection '';",
-            ),
-            false => ("", ""),
+        let (keepalive, version) = if kept {
+            ("keepalive 16;", "proxy_http_version 1.1; proxy_set_header Connection '';")
+        } else {
+            ("", "")
         };
         let (inbound, outbound, at) = (place.inbound, place.outbound, folder.display());
         let text = format!(
@@ -363,7 +350,7 @@ impl Proxy {
         Proxy::start(place, "nginx", &["-c", &file])
     }
 
-    /// HAProxy, with these lines in its `defaults`.
+    /// Starts HAProxy with these lines in its `defaults`.
     pub(crate) fn haproxy(place: &Place, folder: &Path, lines: &str) -> Option<Proxy> {
         let (inbound, outbound) = (place.inbound, place.outbound);
         let text = format!(

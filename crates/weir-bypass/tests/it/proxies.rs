@@ -1,4 +1,4 @@
-//! Every byte through real proxies, with both hops bypassed and without.
+//! Checks every byte through real proxies, with both hops bypassed and without.
 
 use std::fs;
 use std::io;
@@ -11,12 +11,12 @@ use crate::peers::{Client, Place, Proxy, content};
 
 const SIZES: [usize; 8] = [0, 1, 100, 1_024, 4_096, 10_000, 100_000, 1 << 20];
 
-/// Starts a proxy, puts it to the proof by TCP and with both hops bypassed, in every place.
+/// Checks a proxy by TCP and with both hops bypassed, in every place.
 fn through(uploads: bool, start: impl Fn(&Place, &Path) -> Option<Proxy>) {
     by_hops(|place| vec![place.inbound, place.outbound], uploads, start);
 }
 
-/// The same with these hops bypassed.
+/// Checks a proxy by TCP and with these hops bypassed, in every place.
 fn by_hops(
     hops: fn(&Place) -> Vec<SocketAddr>,
     uploads: bool,
@@ -61,7 +61,8 @@ fn put_to_proof(place: &Place, uploads: bool, bypassed: bool) {
     });
 }
 
-/// Kept connections, one for each request, pipelined requests, uploads, a slow reader.
+/// Sends requests on kept connections, on one connection each, pipelined, as uploads, and as a slow reader; returns the
+/// number of wrong bytes.
 fn one_client(place: &Place, uploads: bool, first: u64) -> io::Result<usize> {
     let mut wrong = 0;
     let mut client = Client::connect(place.inbound)?;
@@ -103,9 +104,7 @@ fn nginx_that_opens_a_connection_for_each_request() {
 #[test]
 fn nginx_that_buffers_nothing() {
     let lines = "proxy_buffering off; proxy_request_buffering off;";
-    through(true, |place, folder| {
-        Proxy::nginx(place, folder, lines, true)
-    });
+    through(true, |place, folder| Proxy::nginx(place, folder, lines, true));
 }
 
 #[test]
@@ -113,17 +112,19 @@ fn haproxy() {
     through(true, |place, folder| Proxy::haproxy(place, folder, ""));
 }
 
-/// Content of some length goes to a bypassed socket by splice(2). From one it would never come: splice
-/// looks where TCP puts bytes.
+/// HAProxy sends content from a certain length on to a bypassed socket by splice(2). From a bypassed socket, splice
+/// would never return the content, since it reads only bytes that came by TCP.
 #[test]
 fn haproxy_that_splices_to_its_clients() {
-    let start =
-        |place: &Place, folder: &Path| Proxy::haproxy(place, folder, " option splice-response\n");
-    by_hops(|place| vec![place.inbound], true, start);
+    by_hops(
+        |place| vec![place.inbound],
+        true,
+        |place, folder| Proxy::haproxy(place, folder, " option splice-response\n"),
+    );
 }
 
-/// Without uploads: of some, Caddy 2.6.2 closes its connection to the origin server while it reads the
-/// answer, by TCP as well as bypassed, and logs `aborting with incomplete response`.
+/// Runs without uploads: for some, Caddy 2.6.2 closes its connection to the origin server while it reads the answer, by
+/// TCP as well as bypassed, and logs `aborting with incomplete response`.
 #[test]
 fn caddy() {
     through(false, Proxy::caddy);
@@ -134,7 +135,7 @@ fn envoy() {
     through(true, Proxy::envoy);
 }
 
-/// `GET /files/SIZE` is a file of that size.
+/// Checks nginx serving a file of SIZE bytes for `GET /files/SIZE`.
 fn files_through(sendfile: &str) {
     for place in Place::all() {
         let Some(bypass) = bypass_at(&place, &[place.inbound]) else {

@@ -1,4 +1,4 @@
-//! What answers a request that comes in at a listener of a document.
+//! Looks up the part of a document that answers a request at one of its listeners.
 
 use serde_json::Value as Json;
 
@@ -12,13 +12,13 @@ use crate::asked::{Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::place::line_and_column;
 use crate::{Listener, Source};
 
-/// A document that was read: its file, its text as a tree, and what it means.
+/// A parsed document: its file, its text as a tree, and its value.
 pub(super) type Parts<'a> = (&'a Source, &'a Tree, &'a Json);
 
-/// How a dialect finds the way of a request that comes in at a listener.
+/// Function of a dialect that finds the way of a request coming in at a listener.
 type FindWay = fn(&Document<'_>, usize, &Request<'_>) -> Way;
 
-/// A document as ways are looked up in it.
+/// A document prepared for looking up the ways of requests.
 pub(super) struct Document<'a> {
     tree: &'a Tree,
     pub(super) json: &'a Json,
@@ -60,34 +60,21 @@ impl<'a> Document<'a> {
             missing.hint =
                 "listeners of `lds_config` are not read: write them into static_resources";
         }
-        let doors = Doors {
-            source,
-            all,
-            missing,
-        };
-        Document {
-            tree,
-            json,
-            doors,
-            found,
-            find_way,
-        }
+        let doors = Doors { source, all, missing };
+        Document { tree, json, doors, found, find_way }
     }
 
-    /// Where a value stands: file, and byte of its text.
+    /// Returns the position of a value: index of the file, and byte offset in its text.
     pub(super) fn place(&self, at: &Pointer) -> (usize, usize) {
         let file = &self.doors.source.files[0];
         (0, span_of(file, self.tree, at).start)
     }
 
-    /// A value with its place.
+    /// Returns a value as a named part with its position.
     pub(super) fn spot(&self, at: &Pointer, name: impl Into<String>) -> Spot {
         let source = self.doors.source;
         let span = span_of(&source.files[0], self.tree, at);
-        Spot {
-            pointer: at.to_string(),
-            ..Spot::new(source, 0, span, name.into())
-        }
+        Spot { pointer: at.to_string(), ..Spot::new(source, 0, span, name.into()) }
     }
 }
 
@@ -101,13 +88,12 @@ impl Map for Document<'_> {
     }
 }
 
-/// The answer of a status as documents have it: a number, or text with one.
+/// Returns the answer for a status in a document: a number, or a text with a number. A missing status counts as
+/// `otherwise`.
 pub(super) fn of_status(status: Option<&Json>, otherwise: u16) -> Answer {
     let number = match status {
         Some(Json::String(text)) => text.parse().ok(),
-        Some(number) => number
-            .as_u64()
-            .and_then(|number| u16::try_from(number).ok()),
+        Some(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),
         None => Some(otherwise),
     };
     number.map_or(Answer::Unknown, Answer::of_status)

@@ -1,4 +1,4 @@
-//! Caddy's JSON: what is where in it, and a copy that runs beside the original.
+//! Caddy's JSON: its structure, and a copy that runs beside the original.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::asked::{Missing, addresses};
 use crate::place::socket;
 use crate::{ConfigurationError, Source, Surroundings};
 
-/// The objects that a context's name means.
+/// Returns the objects that a context's name stands for; None if the context is not known.
 pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
     Some(match context {
         "root" => vec![Pointer::default()],
@@ -39,20 +39,19 @@ pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
             .iter()
             .flat_map(|handler| items(document, handler.child("upstreams")))
             .collect(),
-        "transport" => {
-            let speaks_http = |handler: &Pointer| {
+        "transport" => handlers(document, "reverse_proxy")
+            .into_iter()
+            .filter(|handler| {
                 let protocol = get(document, &handler.join("/transport/protocol"));
                 protocol.is_none_or(|protocol| protocol == "http")
-            };
-            let handlers = handlers(document, "reverse_proxy").into_iter();
-            let handlers = handlers.filter(speaks_http);
-            handlers.map(|handler| handler.child("transport")).collect()
-        }
+            })
+            .map(|handler| handler.child("transport"))
+            .collect(),
         _ => return None,
     })
 }
 
-/// Where a server has what it speaks TLS by.
+/// Key of a server's TLS connection policies.
 pub(super) const POLICIES: &str = "tls_connection_policies";
 
 const MISSING: Missing = Missing {
@@ -61,8 +60,8 @@ const MISSING: Missing = Missing {
     hint: "add a server to the app `http`",
 };
 
-/// What of a transport's `keep_alive` is as by default where the object is not there. Caddy 2.6 drops
-/// all of it as soon as one of the fields is there (`NewTransport` in `reverseproxy/httptransport.go`).
+/// Returns the default fields of a transport's `keep_alive` object. Caddy 2.6 drops all defaults as soon as one of the
+/// fields is there (`NewTransport` in `reverseproxy/httptransport.go`).
 pub(super) fn new_keep_alive() -> [(&'static str, Json); 3] {
     [
         ("probe_interval", json!("30s")),
@@ -74,14 +73,10 @@ pub(super) fn new_keep_alive() -> [(&'static str, Json); 3] {
 fn servers(document: &Json) -> Vec<Pointer> {
     let at = Pointer::parse("/apps/http/servers");
     let servers = get(document, &at).and_then(Json::as_object);
-    servers
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| at.child(name))
-        .collect()
+    servers.into_iter().flatten().map(|(name, _)| at.child(name)).collect()
 }
 
-/// All handlers of a name in the servers' routes, however deep they are.
+/// Returns all handlers of a name in the servers' routes, at any depth.
 fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
     let mut handlers = Vec::new();
     for server in servers(document) {
@@ -95,24 +90,24 @@ fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
     handlers
 }
 
-/// The configuration as ways are looked up in it; `is_automatic` as for [`listening`].
+/// Returns the configuration prepared for looking up ways; `is_automatic` as for [`listening`].
 pub(super) fn document(parts: Parts<'_>, is_automatic: bool) -> Document<'_> {
     let found = listening(parts.2, is_automatic);
     Document::new(parts, found, MISSING, caddy_routes::way)
 }
 
-/// The listener that an upstream's address leads to, by its place among those of the configuration.
+/// Returns the index of the listener that an upstream's address leads to, if there is one.
 pub(super) fn behind(document: &Document<'_>, dial: &Pointer) -> Option<usize> {
     let address = get(document.json, dial)?.as_str()?;
     let mut all = document.found.iter();
     all.position(|listener| listener.is_behind(address))
 }
 
-/// Looks something up. A server that would have its TLS from automatic HTTPS speaks it, unless nobody asks
-/// over TLS and nothing else is there.
+/// Runs a look-up in the document. Servers with automatic HTTPS speak TLS in it. If the look-up fails and nobody asks
+/// over TLS (`is_secure`), it is repeated with these servers in clear.
 ///
 /// # Errors
-/// As for what is looked up, with all that is there.
+/// Returns the error of the first look-up, in which all servers with automatic HTTPS speak TLS.
 pub(super) fn with_document<'a, T>(
     parts: Parts<'a>,
     is_secure: bool,
@@ -130,15 +125,15 @@ pub(super) fn with_document<'a, T>(
     }
 }
 
-/// All addresses. A server that nobody gave policies gets them from automatic HTTPS on the HTTPS port, and on any
-/// but the HTTP port if its routes are for hosts by name (`automaticHTTPSPhase1`). A copy has not got that:
-/// `is_automatic` has it count as one with TLS.
+/// Returns all addresses that the servers listen on. A server without policies gets them from automatic HTTPS on the
+/// HTTPS port, and on any port but the HTTP port if its routes name hosts (`automaticHTTPSPhase1`). A copy has no
+/// automatic HTTPS: `is_automatic` makes such a server count as one with TLS.
 fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
     let mut addresses = Vec::new();
     for server in servers(document) {
         let get = |name: &str| get(document, &server.child(name));
-        let secure = get(POLICIES).and_then(Json::as_array);
-        let secure = secure.is_some_and(|policies| !policies.is_empty());
+        let secure =
+            get(POLICIES).and_then(Json::as_array).is_some_and(|policies| !policies.is_empty());
         let port_of = |name: &str, otherwise: u64| {
             let port = document.pointer(&format!("/apps/http/{name}"));
             port.and_then(Json::as_u64).unwrap_or(otherwise)
@@ -170,20 +165,21 @@ fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
     addresses
 }
 
-/// Whether a server's own routes name hosts for which Caddy gets certificates by itself.
+/// Returns true if a server's own routes name hosts for which Caddy gets certificates by itself.
 fn has_names(document: &Json, server: &Pointer) -> bool {
     let texts = |at: Pointer| {
         let list = get(document, &at).and_then(Json::as_array);
         list.into_iter().flatten().filter_map(Json::as_str)
     };
     let skipped: Vec<&str> = texts(server.join("/automatic_https/skip")).collect();
-    let routes = items(document, server.child("routes")).into_iter();
-    let sets = routes.flat_map(|route| items(document, route.child("match")));
-    let mut names = sets.flat_map(|set| texts(set.child("host")));
+    let mut names = items(document, server.child("routes"))
+        .into_iter()
+        .flat_map(|route| items(document, route.child("match")))
+        .flat_map(|set| texts(set.child("host")));
     names.any(|name| !skipped.contains(&name))
 }
 
-/// The port of a network address of Caddy's; the first of a range.
+/// Returns the port of a Caddy network address; the first one of a range.
 fn port(address: &str) -> Option<u16> {
     if address.starts_with("unix") {
         return None;
@@ -191,33 +187,31 @@ fn port(address: &str) -> Option<u16> {
     address.rsplit_once(':')?.1.split('-').next()?.parse().ok()
 }
 
-/// Makes a copy run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its
-/// logs below `PREFIX/logs/` (which the caller makes), and asking nobody but the given origin server.
+/// Makes a copy that can run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its logs
+/// below `PREFIX/logs/` (which the caller makes), and contacting only the given origin server.
 ///
-/// * The administration interface is the socket `PREFIX/run/admin.sock`, for requests to `localhost`; what would load a
-///   configuration from elsewhere or keep one is taken out.
-/// * Certificates and everything else that Caddy keeps go below `PREFIX/storage`; storages of single
-///   authorities and keys are taken out. Automatic HTTPS is off in every server, `automation` and names to be
-///   managed are taken out, nobody is asked whether a certificate is valid (OCSP), keys of connections are
-///   not logged, and no root certificate is put into the host's trust store. A server that
-///   has `tls_connection_policies` speaks TLS as before; one that would have got them
-///   from automatic HTTPS gets one, if TLS is asked for, and else speaks in clear. With a certificate of
-///   the surroundings, that is the only one there is; where all policies of the server that is asked are
-///   for some clients, the first is for any.
-/// * The addresses that loads ask ([`Surroundings::asks`]) become those for that; `http_port` and
-///   `https_port` follow. All others become the sockets `PREFIX/run/N.sock`.
-/// * All upstreams of reverse proxies have the origin server's address, dynamic ones too, and
-///   TLS towards them is taken out, with proxies and resolvers on the way; one that is a listener of the configuration
-///   stays one. `health_checks` stay, without a port or an upstream of their own, and
-///   ask it besides the load; what they expect of an answer is taken out.
+/// * The administration interface is the socket `PREFIX/run/admin.sock`, for requests to `localhost`. Settings that
+///   load a configuration from elsewhere or keep one are taken out.
+/// * Certificates and all other data that Caddy keeps go below `PREFIX/storage`; storages of single authorities and
+///   keys are taken out. Automatic HTTPS is off in every server, and `automation` and names to be managed are taken
+///   out. Certificates are not checked by OCSP, keys of connections are not logged, and no root certificate is put into
+///   the host's trust store. A server that has `tls_connection_policies` speaks TLS as before. A server that would have
+///   got them from automatic HTTPS gets one policy if TLS is asked for, and otherwise speaks in clear. A certificate of
+///   the surroundings is the only one there is; if all policies of a server under load are for some clients only, the
+///   first becomes one for any client.
+/// * The addresses that loads ask ([`Surroundings::asks`]) are replaced by the new ones; `http_port` and `https_port`
+///   follow. All other addresses become the sockets `PREFIX/run/N.sock`.
+/// * All upstreams of reverse proxies get the origin server's address, dynamic ones too. TLS towards them is taken out,
+///   with proxies and resolvers on the way. An upstream that is a listener of the configuration stays one.
+///   `health_checks` stay, without a port or an upstream of their own, and ask the origin server in addition to the
+///   load; their expectations of an answer are taken out.
 /// * Logs to files and to the network go to files in `PREFIX/logs/`, with their encoders and filters.
-/// * Certificates by relative path become absolute where a file stands there, seen from the user's
-///   folder.
+/// * Relative paths of certificates become absolute if a file exists there, relative to the user's folder.
 ///
 /// # Errors
-/// The configuration cannot be read; what is left of it could ask or write something else (another app
-/// than `http`, `tls` and `pki`, a handler or module that weir does not know); it has no listener as asked
-/// for; the prefix is too long for a socket.
+/// Returns an error if the configuration cannot be read; if the rest of it could contact or write something else
+/// (another app than `http`, `tls` and `pki`, a handler or module that weir does not know); if no listener matches a
+/// load; or if the prefix is too long for a socket.
 pub fn adapt_caddy(
     source: &Source,
     surroundings: &Surroundings<'_>,
@@ -248,7 +242,7 @@ struct Copy<'c> {
     document: &'c Json,
     surroundings: &'c Surroundings<'c>,
     edits: Edits,
-    /// The listeners with their new addresses.
+    /// Listeners, each with its new address.
     listening: Vec<(Listening, String)>,
 }
 
@@ -268,14 +262,9 @@ impl Copy<'_> {
         self.edits.put("/admin/config/persist", false);
         // Whom a request to the socket may name.
         self.edits.put("/admin/origins", json!(["localhost"]));
-        for at in [
-            "disabled",
-            "enforce_origin",
-            "identity",
-            "remote",
-            "config/load",
-            "config/load_delay",
-        ] {
+        for at in
+            ["disabled", "enforce_origin", "identity", "remote", "config/load", "config/load_delay"]
+        {
             self.edits.take(&*format!("/admin/{at}"));
         }
         let storage = json!({"module": "file_system", "root": self.below("storage")});
@@ -292,8 +281,7 @@ impl Copy<'_> {
             self.edits.put(authority.child("install_trust"), false);
         }
         for server in servers(self.document) {
-            self.edits
-                .put(server.child("automatic_https"), json!({"disable": true}));
+            self.edits.put(server.child("automatic_https"), json!({"disable": true}));
             for policy in items(self.document, server.child(POLICIES)) {
                 self.edits.take(policy.child("insecure_secrets_log"));
             }
@@ -301,23 +289,24 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// The certificate authorities, with the one that Caddy has by itself.
+    /// Returns the certificate authorities, including the one that Caddy has by itself.
     fn authorities(&self) -> BTreeSet<Pointer> {
         let at = Pointer::parse("/apps/pki/certificate_authorities");
-        let own = get(self.document, &at);
-        let own = own.and_then(Json::as_object).into_iter().flatten();
-        own.map(|(name, _)| at.child(name))
+        get(self.document, &at)
+            .and_then(Json::as_object)
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| at.child(name))
             .chain([at.child("local")])
             .collect()
     }
 
-    /// What would be kept elsewhere than below the prefix.
+    /// Takes out storages that are not below the prefix.
     fn other_storages(&mut self) {
         for authority in self.authorities() {
             self.edits.take(authority.child("storage"));
         }
-        self.edits
-            .take("/apps/tls/session_tickets/key_source/storage");
+        self.edits.take("/apps/tls/session_tickets/key_source/storage");
     }
 
     fn listeners(&mut self) -> Result<(), ConfigurationError> {
@@ -345,13 +334,11 @@ impl Copy<'_> {
             let own = get(self.document, &http.child(name)).and_then(Json::as_u64);
             let is_usual =
                 |door: usize| found[door].port.map(u64::from) == Some(own.unwrap_or(usual));
-            let of_kind = asked.iter().filter(|(door, _)| found[*door].tls == tls);
-            let best = of_kind.max_by_key(|(door, _)| (is_usual(*door), std::cmp::Reverse(*door)));
-            let is_taken = || {
-                asked
-                    .iter()
-                    .any(|(_, at)| own == Some(u64::from(at.port())))
-            };
+            let best = asked
+                .iter()
+                .filter(|(door, _)| found[*door].tls == tls)
+                .max_by_key(|(door, _)| (is_usual(*door), std::cmp::Reverse(*door)));
+            let is_taken = || asked.iter().any(|(_, at)| own == Some(u64::from(at.port())));
             match best {
                 Some((_, at)) => self.edits.put(http.child(name), at.port()),
                 // No TLS is spoken at the port of HTTP, wherever that is.
@@ -363,8 +350,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// What a server speaks TLS by: to clients that name any server, with the certificate of the
-    /// surroundings.
+    /// Makes a server speak TLS to clients that name any server, with the certificate of the surroundings.
     fn policies(&mut self, server: &Pointer) {
         let list = server.child(POLICIES);
         let policies = items(self.document, &list);
@@ -384,11 +370,10 @@ impl Copy<'_> {
         }
     }
 
-    /// The new address of the listener that an upstream's leads to, if it is one of the configuration.
+    /// Returns the new address of the listener that an upstream leads to, if it is a listener of the configuration.
     fn own(&self, dial: &Pointer) -> Option<String> {
         let address = get(self.document, dial)?.as_str()?;
-        let leads = |(listener, _): &&(Listening, String)| listener.is_behind(address);
-        let found = self.listening.iter().find(leads);
+        let found = self.listening.iter().find(|(listener, _)| listener.is_behind(address));
         found.map(|(_, new)| new.clone())
     }
 
@@ -408,20 +393,14 @@ impl Copy<'_> {
                 self.edits.put(list, json!([{"dial": origin.to_string()}]));
             }
             self.edits.take(handler.child("dynamic_upstreams"));
-            let elsewhere = [
-                "forward_proxy_url",
-                "local_address",
-                "network_proxy",
-                "resolver",
-            ];
+            let elsewhere = ["forward_proxy_url", "local_address", "network_proxy", "resolver"];
             let tls = (!is_own).then_some("tls");
             for elsewhere in elsewhere.into_iter().chain(tls) {
                 self.edits.take(handler.child("transport").child(elsewhere));
             }
             // The last two are of what the user's servers answer.
             for elsewhere in ["port", "upstream", "expect_body", "expect_status"] {
-                self.edits
-                    .take(handler.join("/health_checks/active").child(elsewhere));
+                self.edits.take(handler.join("/health_checks/active").child(elsewhere));
             }
         }
     }
@@ -445,9 +424,7 @@ impl Copy<'_> {
         let writer = at.child("writer");
         match output {
             Some("file") => self.edits.put(writer.child("filename"), path),
-            Some("net") => self
-                .edits
-                .put(writer, json!({"output": "file", "filename": path})),
+            Some("net") => self.edits.put(writer, json!({"output": "file", "filename": path})),
             _ => {}
         }
     }
@@ -471,8 +448,7 @@ impl Copy<'_> {
         for file in items(self.document, "/apps/tls/certificates/load_files") {
             for key in ["certificate", "key"] {
                 let at = file.child(key);
-                let name = get(self.document, &at).and_then(Json::as_str);
-                let name = Path::new(name.unwrap_or("/"));
+                let name = Path::new(get(self.document, &at).and_then(Json::as_str).unwrap_or("/"));
                 let path = beside.join(name);
                 if name.is_relative() && path.exists() {
                     self.edits.put(at, path.display().to_string());

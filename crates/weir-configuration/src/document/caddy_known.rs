@@ -1,12 +1,11 @@
-//! What a copy of Caddy's JSON may keep: apps, handlers and modules that are known to ask nobody but the
-//! upstreams and to write nothing but what the adaptation has moved.
+//! Parts that a copy of Caddy's JSON may keep: apps, handlers and modules that are known to contact only the upstreams
+//! and to write only to places that the adaptation has moved.
 
 use super::kept::{Kept, Known};
 use super::tree::Value;
 use crate::place::{is_among, unknown};
 
-/// Where modules are named by a value, and the values that are known: the key, the key of what that is in
-/// (empty: anywhere), the names.
+/// Known modules that are named by a value: the key, the key of the enclosing object (empty: any), and the known names.
 const NAMED: [(&str, &str, &str); 9] = [
     (
         "handler",
@@ -19,23 +18,16 @@ const NAMED: [(&str, &str, &str); 9] = [
     ("module", "", ""),
     ("output", "writer", "discard, file, stderr, stdout"),
     ("protocol", "transport", "fastcgi, http"),
-    (
-        "provider",
-        "",
-        "distributed, file, inline, pki_intermediate, pki_root, standard",
-    ),
+    ("provider", "", "distributed, file, inline, pki_intermediate, pki_root, standard"),
     ("source", "trusted_proxies", "static"),
     ("verifier", "", "leaf"),
     ("wrapper", "", "http_redirect, proxy_protocol, tls"),
 ];
 
-/// Objects whose keys are names of modules, and those that are known.
+/// Objects whose keys are names of modules, each with the known names.
 const KEYED: [(&str, &str); 6] = [
     ("apps", "http, pki, tls"),
-    (
-        "certificates",
-        "load_files, load_folders, load_pem, load_storage",
-    ),
+    ("certificates", "load_files, load_folders, load_pem, load_storage"),
     ("match", MATCHERS),
     ("not", MATCHERS),
     ("providers", "http_basic"),
@@ -46,30 +38,29 @@ const KEYED: [(&str, &str); 6] = [
     ),
 ];
 
-/// Of requests, of connections, of responses.
+/// Known matchers of requests, of connections, and of responses.
 const MATCHERS: &str = "alpn, client_ip, expression, file, header, header_regexp, headers, host, local_ip, method, \
      not, path, path_regexp, protocol, query, remote_ip, sni, sni_regexp, status_code, tls, vars, \
      vars_regexp";
 
-/// Keys that name somebody to be asked, or a file that is written, wherever they are. Those that a copy has
-/// are replaced.
+/// Keys that name a server to be contacted or a file to be written, anywhere in the document. A copy has such a key
+/// only with a replaced value.
 const FOREIGN: &str = "dial, dynamic_upstreams, file_system, forward_proxy_url, get_certificate, \
      handshake_context, insecure_secrets_log, issuers, local_address, managers, network_proxy, on_demand, \
      resolver, resolvers";
 
-/// Keys that the adaptation looks for besides. Go reads a key in any mixture of cases as the same.
+/// Further keys that the adaptation looks for. Go reads a key in any mixture of cases as the same.
 const SOUGHT: &str = "admin, automate, automatic_https, automation, certificate_authorities, certificates, \
      filename, health_checks, listen, load_files, logging, logs, servers, sink, storage, \
      tls_connection_policies, transport, upstreams, writer";
 
 pub(super) const KNOWN: Known = Known { foreign, hint: "" };
 
-/// What is foreign about a value.
+/// Returns the reason why a copy must not keep a value; None if it may.
 fn foreign(kept: &Kept<'_>) -> Option<String> {
     let (key, outer) = (kept.key, kept.outer);
-    let named = NAMED
-        .iter()
-        .find(|(of, within, _)| *of == key && (within.is_empty() || *within == outer));
+    let named =
+        NAMED.iter().find(|(of, within, _)| *of == key && (within.is_empty() || *within == outer));
     if let (Some((.., known)), Value::Scalar { text, .. }) = (named, &kept.node.value) {
         return (!is_among(text, known)).then(|| unknown(text));
     }
@@ -83,9 +74,9 @@ fn foreign(kept: &Kept<'_>) -> Option<String> {
     let is_kept = is_scalar && (key == "listen" || (outer, key) == ("writer", "filename"));
     match () {
         () if is_hidden => Some(format!("`{key}` is `{lower}` to Caddy: write it so")),
-        () if is_among(key, FOREIGN) || is_kept => Some(format!(
-            "`{key}` names a server or a file outside of the copy"
-        )),
+        () if is_among(key, FOREIGN) || is_kept => {
+            Some(format!("`{key}` names a server or a file outside of the copy"))
+        }
         () => None,
     }
 }

@@ -1,11 +1,12 @@
-//! Matchers of Caddy's routes, as far as they can be told (`modules/caddyhttp/matchers.go`).
+//! Matchers of Caddy's routes, as far as their result can be determined (`modules/caddyhttp/matchers.go`).
 
 use serde_json::Value as Json;
 
 use super::caddy_passage::Passage;
 use crate::names::is_found;
 
-/// Returns true if one of some sets of matchers takes a request; none at all takes any. `None`: it cannot be told.
+/// Returns true if one of several sets of matchers takes a request; no sets at all take any request. None if this
+/// cannot be determined.
 pub(super) fn matches(sets: Option<&Json>, passage: &Passage<'_>) -> Option<bool> {
     let taken: Vec<Option<bool>> = sets
         .and_then(Json::as_array)
@@ -22,15 +23,11 @@ pub(super) fn matches(sets: Option<&Json>, passage: &Passage<'_>) -> Option<bool
     }
 }
 
-/// Returns true if all entries of an object are so.
+/// Returns true if `is_so` holds for all entries of an object; None if this cannot be determined.
 fn all_of(object: &Json, is_so: impl Fn(&str, &Json) -> Option<bool>) -> Option<bool> {
-    let entries = object.as_object()?.iter();
-    let said: Vec<Option<bool>> = entries.map(|(name, value)| is_so(name, value)).collect();
-    if said.contains(&Some(false)) {
-        Some(false)
-    } else {
-        (!said.contains(&None)).then_some(true)
-    }
+    let said: Vec<Option<bool>> =
+        object.as_object()?.iter().map(|(name, value)| is_so(name, value)).collect();
+    if said.contains(&Some(false)) { Some(false) } else { (!said.contains(&None)).then_some(true) }
 }
 
 fn is_so(name: &str, value: &Json, passage: &Passage<'_>) -> Option<bool> {
@@ -66,7 +63,8 @@ fn is_so(name: &str, value: &Json, passage: &Passage<'_>) -> Option<bool> {
     }
 }
 
-/// Returns true if a text is like one of a list. What a placeholder there stands for is not known.
+/// Returns true if a text matches one of a list of patterns. None if it matches none and one contains a placeholder,
+/// whose value is not known.
 fn any_of(list: &Json, text: &str, is_like: impl Fn(&str, &str) -> bool) -> Option<bool> {
     let patterns: Vec<&str> = list.as_array()?.iter().filter_map(Json::as_str).collect();
     if patterns.iter().any(|pattern| is_like(pattern, text)) {
@@ -76,19 +74,17 @@ fn any_of(list: &Json, text: &str, is_like: impl Fn(&str, &str) -> bool) -> Opti
     is_known.then_some(false)
 }
 
-/// A host as Caddy compares it: an asterisk is one label.
+/// Returns true if a host matches a pattern as Caddy compares them: an asterisk stands for one label.
 pub(super) fn is_host(pattern: &str, host: &str) -> bool {
     let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
     let (own, labels) = (pattern.split('.'), host.split('.'));
     pattern == host
         || (own.clone().count() == labels.clone().count()
-            && own
-                .zip(labels)
-                .all(|(own, label)| own == "*" || own == label))
+            && own.zip(labels).all(|(own, label)| own == "*" || own == label))
 }
 
-/// A path as Caddy compares it: in any case of letters, with an asterisk at either end for anything, or with any number of
-/// them for parts without a slash (`MatchPath` of caddyhttp).
+/// Returns true if a path matches a pattern as Caddy compares them: in any case of letters, with an asterisk at either
+/// end for anything, or with any number of asterisks for parts without a slash (`MatchPath` of caddyhttp).
 fn is_path(pattern: &str, path: &str) -> bool {
     let (pattern, path) = (pattern.to_ascii_lowercase(), path.to_ascii_lowercase());
     if pattern.trim_matches('*').contains('*') {
@@ -98,7 +94,7 @@ fn is_path(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// Returns true if a text is as a pattern with an asterisk for anything at either end has it.
+/// Returns true if a text matches a pattern in which an asterisk at either end stands for anything.
 fn is_like(pattern: &str, text: &str) -> bool {
     let inner = pattern.trim_matches('*');
     match (pattern.starts_with('*'), pattern.ends_with('*')) {
@@ -109,7 +105,7 @@ fn is_like(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a pattern takes all of a path; an asterisk is for anything without a slash.
+/// Returns true if a pattern matches a whole path; an asterisk stands for anything without a slash.
 fn is_glob(pattern: &str, path: &str) -> bool {
     let Some((before, behind)) = pattern.split_once('*') else {
         return pattern == path;

@@ -1,21 +1,21 @@
-//! A request on its way through Caddy, and what handlers make of it (`modules/caddyhttp/rewrite/rewrite.go`).
+//! A request on its way through Caddy, as handlers change it (`modules/caddyhttp/rewrite/rewrite.go`).
 
 use serde_json::Value as Json;
 
 use super::pointer::Pointer;
 use crate::asked::Request;
 
-/// A request as the handlers before have made it. What cannot be told is `None`.
+/// A request as changed by the handlers so far. A property that cannot be determined is None.
 #[derive(Debug, Clone)]
 pub(super) struct Passage<'a> {
     /// The request as the load sends it.
     pub(super) request: &'a Request<'a>,
     pub(super) is_tls: bool,
     pub(super) host: Option<String>,
-    /// The path, or the route behind which it cannot be told.
+    /// Path, or the route after which the path cannot be determined.
     pub(super) path: Result<String, Pointer>,
     pub(super) method: Option<&'a str>,
-    /// What handlers do to headers, in small letters.
+    /// Header changes made by handlers, as JSON in lower case.
     changes: String,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// The value of a header, empty where there is none.
+    /// Returns the value of a header, empty if there is none; None if it cannot be determined.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         if name.eq_ignore_ascii_case("host") {
             return self.host.as_deref();
@@ -41,22 +41,18 @@ impl<'a> Passage<'a> {
         value.filter(|_| !is_changed && !self.changes.contains('*'))
     }
 
-    /// Leaves what is the same in what a route makes of this request, if it may take it.
+    /// Keeps the properties that `other` has too: the request after a route that may take this one.
     pub(super) fn joined(self, other: &Passage<'_>, route: &Pointer) -> Passage<'a> {
         Passage {
             host: self.host.filter(|host| other.host.as_ref() == Some(host)),
-            path: if self.path == other.path {
-                self.path
-            } else {
-                Err(route.clone())
-            },
+            path: if self.path == other.path { self.path } else { Err(route.clone()) },
             method: self.method.filter(|_| other.method.is_some()),
             changes: other.changes.clone(),
             ..self
         }
     }
 
-    /// Follows a handler of a route that changes requests.
+    /// Applies a handler of a route that changes requests.
     pub(super) fn changed(mut self, handler: &Json, route: &Pointer) -> Passage<'a> {
         self.method = self.method.filter(|_| handler["method"].is_null());
         if let Some(headers) = handler.get("request") {
@@ -74,7 +70,7 @@ impl<'a> Passage<'a> {
         self
     }
 
-    /// The request that a `reverse_proxy` makes of this one.
+    /// Returns the request that a `reverse_proxy` makes of this one.
     pub(super) fn passed_on(&self, handler: &Json, at: &Pointer) -> Passage<'a> {
         let changed = self.clone().changed(&handler["rewrite"], at);
         Passage {
@@ -84,7 +80,7 @@ impl<'a> Passage<'a> {
     }
 }
 
-/// The path behind a `rewrite`, whose parts Caddy does in this order.
+/// Returns the path after a `rewrite`, with its parts applied in Caddy's order; None if the path cannot be determined.
 fn rewritten(path: Option<&str>, request: &Request<'_>, handler: &Json) -> Option<String> {
     let uri = text(handler, "uri").split('?').next().unwrap_or_default();
     let mut path = match uri {
@@ -99,10 +95,7 @@ fn rewritten(path: Option<&str>, request: &Request<'_>, handler: &Json) -> Optio
     let suffix = literal(text(handler, "strip_path_suffix"))?;
     path.truncate(path.strip_suffix(suffix).map_or(path.len(), str::len));
     for part in handler["uri_substring"].as_array().into_iter().flatten() {
-        let (find, replace) = (
-            literal(text(part, "find"))?,
-            literal(text(part, "replace"))?,
-        );
+        let (find, replace) = (literal(text(part, "find"))?, literal(text(part, "replace"))?);
         if part["limit"].as_u64().unwrap_or_default() > 0 {
             return None;
         }
@@ -113,7 +106,8 @@ fn rewritten(path: Option<&str>, request: &Request<'_>, handler: &Json) -> Optio
     is_known.then_some(path)
 }
 
-/// A path with what its placeholders stand for; a query that they bring along is cut off.
+/// Returns a path with its placeholders replaced, without the queries that they bring along; None if a placeholder
+/// cannot be replaced.
 fn filled(uri: &str, path: Option<&str>, request: &Request<'_>) -> Option<String> {
     let mut target = uri.to_owned();
     for (placeholder, value) in [
@@ -129,12 +123,12 @@ fn filled(uri: &str, path: Option<&str>, request: &Request<'_>) -> Option<String
     (!target.contains(['{', '#'])).then_some(target)
 }
 
-/// The text behind a key; empty where there is none.
+/// Returns the text of a key; empty if there is none.
 fn text<'j>(handler: &'j Json, key: &str) -> &'j str {
     handler[key].as_str().unwrap_or_default()
 }
 
-/// A text without placeholders and fragments.
+/// Returns a text if it has no placeholders or fragments.
 fn literal(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.contains(['{', '#']))
 }

@@ -1,4 +1,4 @@
-//! Finds what a copy of Caddy's JSON replaces, of what the requests of a load meet ([`super::adapt_caddy`]).
+//! Finds the parts on the way of a load's requests that a copy of Caddy's JSON replaces ([`super::adapt_caddy`]).
 
 use serde_json::Value as Json;
 
@@ -18,13 +18,13 @@ use crate::{Asked, PemLocation, ShownCertificate};
 /// Policies by which a proxy chooses a server by the client's address.
 const BY_CLIENT: [&str; 2] = ["ip_hash", "client_ip_hash"];
 
-/// What stands for the client's address in expressions and placeholders.
+/// Texts that refer to the client's address in expressions and placeholders.
 const BY_ADDRESS: [&str; 3] = ["_ip(", "{http.request.remote", "{http.vars.client_ip"];
 
-/// Servers that a request meets at most, each with the path that it has there.
+/// Maximum number of servers that a request is followed through, each with the request's path there.
 const MOST_MET: usize = 100;
 
-/// Adds what a copy has otherwise of what a request meets.
+/// Adds the parts on the way of a request that are different in a copy.
 pub(super) fn add(
     document: &Document<'_>,
     (request, asked): (&Request<'_>, &Asked),
@@ -32,16 +32,11 @@ pub(super) fn add(
 ) {
     if let Some(server) = &asked.server {
         let server = Pointer::parse(&server.pointer);
-        follow(
-            document,
-            (server, Passage::of(request)),
-            &mut Vec::new(),
-            found,
-        );
+        follow(document, (server, Passage::of(request)), &mut Vec::new(), found);
     }
 }
 
-/// Adds what is replaced of a server, and of those of the same configuration behind it.
+/// Adds the replaced parts of a server, and of servers of the same configuration behind it.
 fn follow(
     document: &Document<'_>,
     (server, passage): (Pointer, Passage<'_>),
@@ -79,12 +74,7 @@ fn follow(
                 for upstream in items(document.json, handler.child("upstreams")) {
                     if let Some(door) = super::caddy::behind(document, &upstream.child("dial")) {
                         let server = document.found[door].server.clone();
-                        follow(
-                            document,
-                            (server, passage.passed_on(value, handler)),
-                            met,
-                            found,
-                        );
+                        follow(document, (server, passage.passed_on(value, handler)), met, found);
                     }
                 }
             }
@@ -93,7 +83,7 @@ fn follow(
     }
 }
 
-/// Adds what decides by the client's address, of all values from a place on.
+/// Adds the values below a place that decide by the client's address.
 fn by_address(document: &Document<'_>, at: &Pointer, found: &mut Replacements<'_>) {
     let value = get(document.json, at).unwrap_or(&Json::Null);
     Visit::all(value, &mut |inner, value| {
@@ -107,7 +97,7 @@ fn by_address(document: &Document<'_>, at: &Pointer, found: &mut Replacements<'_
     });
 }
 
-/// Returns true if the client's address is meant by a key, an expression or a placeholder.
+/// Returns true if a key, an expression or a placeholder refers to the client's address.
 fn is_address(text: &str) -> bool {
     matches!(text, "remote_ip" | "client_ip") || BY_ADDRESS.iter().any(|said| text.contains(said))
 }
@@ -115,16 +105,16 @@ fn is_address(text: &str) -> bool {
 /// Finds the certificates that are loaded.
 pub(super) fn certificates(json: &Json) -> Vec<Pointer> {
     let at = Pointer::parse("/apps/tls/certificates");
-    let single = ["load_files", "load_pem"].into_iter();
-    single
+    ["load_files", "load_pem"]
+        .into_iter()
         .flat_map(|loader| items(json, at.child(loader)))
         .map(|one| one.child("certificate"))
         .chain(items(json, at.child("load_folders")))
         .collect()
 }
 
-/// Finds the certificate that Caddy gets by itself for a name: with a key on P-256, unless a policy for it says otherwise
-/// (`AutomationPolicy` in `caddytls/automation.go`).
+/// Returns the certificate that Caddy gets by itself for a name. Its key is on P-256, unless a policy for the name says
+/// otherwise (`AutomationPolicy` in `caddytls/automation.go`).
 pub(super) fn automatic_certificate(document: &Document<'_>, name: &str) -> ShownCertificate {
     let policies = items(document.json, "/apps/tls/automation/policies");
     let matching = policies.into_iter().find(|policy| {
@@ -144,7 +134,7 @@ pub(super) fn automatic_certificate(document: &Document<'_>, name: &str) -> Show
     }
 }
 
-/// Adds what a handler that passes requests on loses in the copy.
+/// Adds the parts that a handler that passes requests on loses in the copy.
 fn servers(document: &Document<'_>, at: &Pointer, handler: &Json, found: &mut Replacements<'_>) {
     let upstreams = items(document.json, at.child("upstreams"));
     let dials: Vec<Pointer> = upstreams

@@ -12,7 +12,7 @@ use crate::answer::{Answer, Barrier};
 use crate::asked::{Request, Way};
 use crate::place::is_among;
 
-/// Handlers that leave the answer to those behind them.
+/// Handlers that leave the answer to the handlers behind them.
 const GO_ON: &str =
     "encode, headers, rewrite, vars, map, templates, request_body, push, log_append, intercept";
 
@@ -21,10 +21,7 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
     let name = server.tokens().last().map_or("", String::as_str);
     let spot = Some(document.spot(server, format!("server {name}")));
     if let Some(barrier) = barrier(document, server, request) {
-        return Way {
-            server: spot,
-            ..Way::end(Answer::Bars(barrier))
-        };
+        return Way { server: spot, ..Way::end(Answer::Bars(barrier)) };
     }
     let routes = server.child("routes");
     let walk = Walk::through(document.json, server, Passage::of(request));
@@ -34,20 +31,14 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
             (Some(document.spot(&route, name)), answer)
         }
         None if items(document.json, &routes).is_empty() => (None, Answer::Unknown),
-        None => (
-            None,
-            Answer::Nothing(format!("server {name} has no route for it")),
-        ),
+        None => (None, Answer::Nothing(format!("server {name} has no route for it"))),
     };
-    Way {
-        server: spot,
-        location,
-        ..Way::end(answer)
-    }
+    Way { server: spot, location, ..Way::end(answer) }
 }
 
-/// The certificate that the policy for a handshake asks of clients, who have none. Without a mode it is asked for
-/// as soon as it is said whose are believed (`ClientAuthentication` in `caddytls/connpolicy.go`).
+/// Returns a barrier if the policy for a handshake demands a certificate from clients that have none. A policy without
+/// a mode demands one as soon as it says which certificates are trusted (`ClientAuthentication` in
+/// `caddytls/connpolicy.go`).
 fn barrier(document: &Document<'_>, server: &Pointer, request: &Request<'_>) -> Option<Barrier> {
     let name = request.server_name.filter(|_| !request.is_certified)?;
     let policies = items(document.json, server.child(POLICIES));
@@ -55,8 +46,12 @@ fn barrier(document: &Document<'_>, server: &Pointer, request: &Request<'_>) -> 
         let Some(matching) = get(document.json, &policy.child("match")) else {
             return true;
         };
-        let names = matching.get("sni").and_then(Json::as_array);
-        let mut names = names.into_iter().flatten().filter_map(Json::as_str);
+        let mut names = matching
+            .get("sni")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Json::as_str);
         names.any(|own| is_host(own, name))
     };
     // A copy opens the first to any name where all are for some.
@@ -74,19 +69,19 @@ fn barrier(document: &Document<'_>, server: &Pointer, request: &Request<'_>) -> 
     })
 }
 
-/// The way of a request through a server's routes and the handlers in them, as far as it can be told.
+/// The way of a request through a server's routes and their handlers, as far as it can be determined.
 pub(super) struct Walk<'a> {
     json: &'a Json,
     passage: Passage<'a>,
-    /// Routes that take the request, or may, inner ones too.
+    /// Routes that take the request or may take it, with the nested ones.
     pub(super) routes: Vec<Pointer>,
-    /// Handlers in them, with the request as each gets it.
+    /// Handlers in these routes, each with the request as it gets it.
     pub(super) handlers: Vec<(Pointer, Passage<'a>)>,
-    /// The first route that may answer and may not, or behind which it cannot be told which one does.
+    /// First route that may or may not answer, or after which it is unknown which route answers.
     doubt: Option<Pointer>,
-    /// The first route whose matchers are not decided.
+    /// First route whose matchers cannot be decided.
     undecided: Option<Pointer>,
-    /// The innermost route that answers, and how.
+    /// Innermost route that answers, and its answer.
     pub(super) end: Option<(Pointer, Answer)>,
 }
 
@@ -110,7 +105,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// Goes through a list of routes; returns the one that ends the way for certain.
+    /// Goes through a list of routes; returns the one that certainly ends the way.
     fn list(&mut self, routes: &Pointer) -> Option<(Pointer, Answer)> {
         // Of a group the first that matches is the only one.
         let (mut taken, mut perhaps) = (Vec::new(), Vec::new());
@@ -140,7 +135,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// Goes through a route that may take the request and may not; returns true if it answers where it does.
+    /// Goes through a route that may take the request or not; returns true if the route answers when it takes it.
     fn perhaps(&mut self, route: &Pointer) -> bool {
         self.undecided.get_or_insert_with(|| route.clone());
         let (before, doubt) = (self.passage.clone(), self.doubt.take());
@@ -152,15 +147,11 @@ impl<'a> Walk<'a> {
             self.doubt = doubt;
         }
         // Whatever comes behind one that answers has not been there.
-        self.passage = if answers {
-            before
-        } else {
-            before.joined(&self.passage, route)
-        };
+        self.passage = if answers { before } else { before.joined(&self.passage, route) };
         answers
     }
 
-    /// Goes through the handlers of a route; returns the innermost route that ends the way for certain.
+    /// Goes through the handlers of a route; returns the innermost route that certainly ends the way.
     fn route(&mut self, route: &Pointer) -> Option<(Pointer, Answer)> {
         for handler in items(self.json, route.child("handle")) {
             let value = get(self.json, &handler)?;
@@ -188,7 +179,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a handler answers; `None`: it leaves that to those behind it.
+/// Returns the answer of a handler; None if it leaves the answer to the handlers behind it.
 fn answer(name: &str, handler: &Json) -> Option<Answer> {
     Some(match name {
         "reverse_proxy" if asks_about_request(handler) => return None,
@@ -203,11 +194,10 @@ fn answer(name: &str, handler: &Json) -> Option<Answer> {
     })
 }
 
-/// What a route takes, by its own matchers and by those of the routes around it.
+/// Returns a name for a route by the hosts and paths that it matches, with those of the routes around it.
 fn route_name(json: &Json, route: &Pointer) -> String {
     let around = 1..=route.tokens().len();
-    let levels = around.map(|steps| route.first(steps));
-    let levels = levels.filter(|at| {
+    let levels = around.map(|steps| route.first(steps)).filter(|at| {
         let mut tokens = at.tokens().iter().rev();
         tokens.nth(1).is_some_and(|token| token == "routes")
     });
@@ -221,15 +211,11 @@ fn route_name(json: &Json, route: &Pointer) -> String {
             })
         })
         .collect();
-    if said.is_empty() {
-        "route".to_owned()
-    } else {
-        format!("route for {}", said.join(" "))
-    }
+    if said.is_empty() { "route".to_owned() } else { format!("route for {}", said.join(" ")) }
 }
 
-/// Returns true for a `reverse_proxy` that asks a service about a request and lets it go on where that says 2xx: what
-/// `forward_auth` becomes (`caddyhttp/reverseproxy/forwardauth`).
+/// Returns true for a `reverse_proxy` that asks a service about a request and lets the request go on if the service
+/// answers 2xx. `forward_auth` is expanded to such a handler (`caddyhttp/reverseproxy/forwardauth`).
 pub(super) fn asks_about_request(handler: &Json) -> bool {
     let responses = handler.get("handle_response").and_then(Json::as_array);
     let mut codes = responses

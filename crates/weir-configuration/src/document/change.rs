@@ -1,4 +1,4 @@
-//! Settings put into force in a document, by their rows of the catalog.
+//! Puts settings into force in a document, by their rows of the catalog.
 
 use serde_json::Value as Json;
 use weir_parameters::{Directive, EffectiveFrom, Parameter, Write};
@@ -14,7 +14,7 @@ use crate::place::{about, error};
 use crate::{ConfigurationError, Source, Wanted};
 
 impl Dialect {
-    /// The objects that a context's name means; `None` for a name that is none of this dialect's.
+    /// Returns the objects that a context's name stands for; None if this dialect has no such context.
     fn objects(self, document: &Json, context: &str) -> Option<Vec<Pointer>> {
         match self {
             Dialect::Envoy => envoy::objects(document, context),
@@ -29,9 +29,8 @@ impl Dialect {
         }
     }
 
-    /// What an object needs besides when something is put into it at `at`: what says of which kind it
-    /// is where it is made for that, and what would else be lost by it. `None`: it cannot be made without
-    /// a loss.
+    /// Returns the further edits that an object needs when something is put into it at `at`: the type of an object that
+    /// is made for it, and defaults that would be lost. None if the object cannot be made without a loss.
     fn companions(
         self,
         document: &Json,
@@ -55,31 +54,34 @@ impl Dialect {
             }
             (Dialect::Envoy, "upstream_http") if is_new(object) => {
                 let cluster = object.first(object.tokens().len().saturating_sub(2));
-                let own = envoy::new_upstream_http(get(document, &cluster)?)?.into_iter();
-                own.map(|(name, value)| (object.child(name), value))
+                envoy::new_upstream_http(get(document, &cluster)?)?
+                    .into_iter()
+                    .map(|(name, value)| (object.child(name), value))
                     .collect()
             }
             _ => Vec::new(),
         };
-        let edit = |(at, value): (Pointer, Json)| Edit {
-            at,
-            value: Some(value.to_string()),
-        };
-        Some(values.into_iter().map(edit).collect())
+        Some(
+            values
+                .into_iter()
+                .map(|(at, value)| Edit { at, value: Some(value.to_string()) })
+                .collect(),
+        )
     }
 
-    /// The object that says what one would say that is not there: an Envoy cluster itself has fields of the same
-    /// names (`common_http_protocol_options`), which count without the other.
+    /// Returns the object that is in force if `object` is not there: an Envoy cluster itself has fields of the same
+    /// names (`common_http_protocol_options`), which count without the other object.
     fn said_by(self, document: &Json, context: &str, object: Pointer) -> Pointer {
         let is_upstream = (self, context) == (Dialect::Envoy, "upstream_http");
-        match is_upstream && get(document, &object).is_none() {
-            true => object.first(object.tokens().len().saturating_sub(2)),
-            false => object,
+        if is_upstream && get(document, &object).is_none() {
+            object.first(object.tokens().len().saturating_sub(2))
+        } else {
+            object
         }
     }
 
-    /// Whether an item of a list is the one that a row means: the one of the row's name, or of items without
-    /// names the one that is for all.
+    /// Returns true if an item of a list is the one that a row means: the item of the row's name, or among items
+    /// without names the one for all requests.
     fn is_meant(self, item: &Json, name: Option<&Json>) -> bool {
         match name {
             Some(name) => field(item, "name") == Some(name),
@@ -87,7 +89,7 @@ impl Dialect {
         }
     }
 
-    /// Where packages of the proxy have their logs.
+    /// Returns the folder where packages of the proxy have their logs.
     fn logs(self) -> &'static str {
         match self {
             Dialect::Envoy => "/var/log/envoy",
@@ -96,20 +98,20 @@ impl Dialect {
     }
 }
 
-/// Puts settings into force by their rows of the catalog, changing nothing else ([`set`] says how):
-/// in every object that a row's context means, below it by the row's pointer. A level that writes
-/// nothing takes out what another level writes. Contexts that are no place in the document (the
-/// program's arguments and environment) are the caller's, and so are texts without a pointer.
+/// Puts settings into force by their rows of the catalog, changing nothing else ([`set`] says how): in every object of
+/// a row's context, at the row's pointer below it. A level that writes nothing takes out what another level writes.
+/// Contexts outside of the document (the program's arguments and environment) are left to the caller, and so are texts
+/// without a pointer.
 ///
-/// * Where a row's pointer leads through the first item of a list, the item is meant that has the name
-///   which the row writes there, or which is for all (Envoy's priority `DEFAULT`). It is made behind the
-///   others where it is missing, and is all that goes.
-/// * A row that switches a log on leaves objects alone that have one of the user's, and his lists have their
-///   items still. Off, Envoy's listeners have none either.
+/// * If a row's pointer leads through the first item of a list, it means the item with the name that the row writes
+///   there, or the item for all requests (Envoy's priority `DEFAULT`). A missing item is added behind the others. Only
+///   this item is taken out again.
+/// * A row that switches a log on does not change objects that have a log of the user's, and the user's lists keep
+///   their items. If the log is off, Envoy's listeners have none either.
 ///
 /// # Errors
-/// As for [`set`]; a row's context is none of the dialect's, or its object would lose what it has by what is
-/// put into it.
+/// Returns the errors of [`set`]. Also fails if a row's context is not one of the dialect's, or if its object would
+/// lose something that it has by the change.
 pub fn change(
     source: &Source,
     dialect: Dialect,
@@ -138,8 +140,8 @@ pub fn change(
     set_in(source, &tree, format, &companions)
 }
 
-/// The value that a row's level is read from, in the object of the row's context: of a list, in the item that
-/// [`change`] means.
+/// Returns the value that a row's level is read from, in the object of the row's context. In a list, it is in the item
+/// that [`change`] means.
 pub fn effective<'d>(dialect: Dialect, row: &Parameter, object: &'d Json) -> Option<&'d Json> {
     let EffectiveFrom::Value { context, at } = &row.effective else {
         return None;
@@ -156,47 +158,48 @@ pub fn effective<'d>(dialect: Dialect, row: &Parameter, object: &'d Json) -> Opt
     get(item, &Pointer::parse(&format!("/{rest}")))
 }
 
-/// Stands in rows' pointers for the item of a list.
+/// Part of a row's pointer that stands for the item of a list.
 const FIRST: &str = "/0/";
 
-/// The name that a row gives an item of a list.
+/// Returns the name that a row gives to an item of a list.
 fn name_of(row: &Parameter, context: &str, list: &str) -> Option<Json> {
     let at = format!("{list}/0/name");
     let write = writes(row, context, &at).next()?;
     serde_json::from_str(&write.text).ok()
 }
 
-/// What levels of a row's write at a pointer.
+/// Returns everything that a row's levels write at a pointer.
 fn writes<'r>(row: &'r Parameter, context: &str, at: &str) -> impl Iterator<Item = &'r Write> {
-    let all = row.writes.iter();
-    all.filter(move |write| write.context.name() == context && write.at.as_deref() == Some(at))
+    row.writes
+        .iter()
+        .filter(move |write| write.context.name() == context && write.at.as_deref() == Some(at))
 }
 
-/// Stands in rows for the folder of logs.
+/// Placeholder in rows for the folder of logs.
 const LOGS: &str = "{logs}";
 
 /// Objects that have a log of the user's.
 #[derive(Default)]
 struct Logged<'d> {
-    /// With their context.
+    /// Objects, each with its context.
     objects: Vec<(&'d str, Pointer)>,
-    /// Whether there are no others.
+    /// True if every object of the context has such a log.
     is_all: bool,
 }
 
-/// One row on its way into a document.
+/// One row that is being put into a document.
 struct Row<'r> {
     source: &'r Source,
     tree: &'r Tree,
     dialect: Dialect,
     document: &'r Json,
     wanted: &'r Wanted<'r>,
-    /// What its objects need besides.
+    /// Further edits that the row's objects need.
     companions: Vec<Edit>,
     edits: Vec<Edit>,
 }
 
-/// What a configuration calls the objects of a context.
+/// Returns the name of a context's objects, for messages.
 fn object_name(context: &str) -> String {
     match context {
         "hcm" => "an HttpConnectionManager".to_owned(),
@@ -214,11 +217,13 @@ impl Row<'_> {
             return Ok(());
         }
         for (context, at) in places(self.wanted) {
-            let here = |directive: &&Directive| {
-                directive.context.name() == context && directive.at.as_deref() == Some(at)
-            };
-            let value = directives.iter().find(here).map(|it| &*it.text);
-            let value = value.map(|text| text.replace(LOGS, self.dialect.logs()));
+            let value = directives
+                .iter()
+                .find(|directive| {
+                    directive.context.name() == context && directive.at.as_deref() == Some(at)
+                })
+                .map(|it| &*it.text)
+                .map(|text| text.replace(LOGS, self.dialect.logs()));
             let objects = self.objects(context)?;
             if value.is_some() && objects.is_empty() {
                 return Err(self
@@ -241,18 +246,19 @@ impl Row<'_> {
         Ok(())
     }
 
-    /// Takes out what Envoy's listeners log beside their connection managers.
+    /// Takes out the access logs that Envoy's listeners have outside of their connection managers.
     fn without_other_logs(&mut self) {
         let listeners = match self.dialect {
             Dialect::Envoy => envoy::objects(self.document, "listener"),
             Dialect::Caddy => None,
         };
-        let logs = listeners
+        let edits: Vec<Edit> = listeners
             .into_iter()
             .flatten()
-            .map(|it| it.child("access_log"));
-        let there = logs.filter(|at| get(self.document, at).is_some());
-        let edits: Vec<Edit> = there.map(|at| Edit { at, value: None }).collect();
+            .map(|it| it.child("access_log"))
+            .filter(|at| get(self.document, at).is_some())
+            .map(|at| Edit { at, value: None })
+            .collect();
         self.edits.extend(edits);
     }
 
@@ -264,11 +270,12 @@ impl Row<'_> {
         value: Option<String>,
     ) -> Result<(), ConfigurationError> {
         if value.is_some() {
-            let companions = self.dialect.companions(self.document, context, object, at);
-            let companions = companions.ok_or_else(|| {
-                self.wrong_at(object, "would change which protocol is spoken here")
-                    .hint("write the object with the protocol in it, and the setting goes there")
-            })?;
+            let companions =
+                self.dialect.companions(self.document, context, object, at).ok_or_else(|| {
+                    self.wrong_at(object, "would change which protocol is spoken here").hint(
+                        "write the object with the protocol in it, and the setting goes there",
+                    )
+                })?;
             self.companions.extend(companions);
         } else if (context, at) == ("compressor", "/name") {
             return Err(self.wrong("would take an HTTP filter out".to_owned()).hint(
@@ -291,7 +298,7 @@ impl Row<'_> {
         Ok(())
     }
 
-    /// Where a pointer of the row's leads in an object; `None`: nothing is there that could go.
+    /// Returns the place that a pointer of the row leads to in an object; None if there is nothing to take out.
     fn place(&self, context: &str, object: &Pointer, at: &str, comes: bool) -> Option<Pointer> {
         let as_written = object.join(at);
         let Some((list, rest)) = at.split_once(FIRST) else {
@@ -321,8 +328,7 @@ impl Row<'_> {
         }
     }
 
-    /// The user's list with the items that the row writes into it, or without them where its level writes
-    /// none.
+    /// Returns the user's list with the items that the row writes into it, or without them if the level writes none.
     fn joined(
         &self,
         users: &[Json],
@@ -330,8 +336,8 @@ impl Row<'_> {
         at: &str,
         value: Option<String>,
     ) -> Option<String> {
-        let own = writes(self.wanted.row, context, at);
-        let own = own.filter_map(|write| serde_json::from_str::<Vec<Json>>(&write.text).ok());
+        let own = writes(self.wanted.row, context, at)
+            .filter_map(|write| serde_json::from_str::<Vec<Json>>(&write.text).ok());
         let own: Vec<Json> = own.flatten().collect();
         if own.is_empty() {
             return value;
@@ -347,13 +353,14 @@ impl Row<'_> {
         (!items.is_empty()).then(|| Json::Array(items).to_string())
     }
 
-    /// Whether the row switches a log on and off.
+    /// Returns true if the row switches a log on and off.
     fn is_log(&self) -> bool {
         let mut writes = self.wanted.row.writes.iter();
         writes.any(|write| write.text.contains(LOGS))
     }
 
-    /// Where a row that switches a log on has nothing to do: the user has one there, which keeps its file.
+    /// Finds the objects in which a row that switches a log on changes nothing, because the user has a log there, which
+    /// keeps its file.
     fn logged<'d>(&self, directives: &'d [Directive]) -> Result<Logged<'d>, ConfigurationError> {
         let is_on = directives.iter().any(|it| it.text.contains(LOGS));
         let first = directives.first().filter(|_| is_on);
@@ -369,10 +376,7 @@ impl Row<'_> {
         let all = self.objects(context)?;
         let is_all = !all.is_empty() && all.iter().all(is_there);
         let objects = all.into_iter().filter(is_there);
-        Ok(Logged {
-            objects: objects.map(|object| (context, object)).collect(),
-            is_all,
-        })
+        Ok(Logged { objects: objects.map(|object| (context, object)).collect(), is_all })
     }
 
     fn objects(&self, context: &str) -> Result<Vec<Pointer>, ConfigurationError> {
@@ -385,7 +389,7 @@ impl Row<'_> {
         })
     }
 
-    /// An error at a place, or at what is around it.
+    /// Returns an error at a place, or at the value around it.
     fn wrong_at(&self, at: &Pointer, what: &str) -> ConfigurationError {
         let file = &self.source.files[0];
         let what = format!("`{}` {what}", self.wanted.row.id);
@@ -403,7 +407,7 @@ impl Row<'_> {
     }
 }
 
-/// The contexts and pointers that any level of a row's is written to, each once.
+/// Returns the contexts and pointers that any level of a row writes to, each once.
 fn places<'w>(wanted: &Wanted<'w>) -> Vec<(&'w str, &'w str)> {
     let mut places = Vec::new();
     for write in &wanted.row.writes {

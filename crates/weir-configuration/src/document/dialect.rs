@@ -1,10 +1,10 @@
-//! Whose configuration a document is.
+//! Programs whose configuration can be a document.
 
 use std::path::Path;
 
 use super::tree::Format;
 
-/// Whose configuration a document is: what the names of contexts mean in it.
+/// Program that a document configures; it defines what the names of contexts mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// Envoy's bootstrap, in JSON or YAML. Contexts: `bootstrap` (the whole), `listener` (each in
@@ -18,12 +18,10 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The format of a file: Envoy tells it by the name (`.json`, otherwise YAML here), Caddy's own
-    /// is always JSON.
+    /// Returns the format of a file. Envoy decides by the name (`.json`, otherwise YAML here); Caddy's own is always
+    /// JSON.
     pub fn format(self, path: &Path) -> Format {
-        let is_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
         match self {
             Dialect::Envoy if !is_json => Format::Yaml,
             Dialect::Envoy | Dialect::Caddy => Format::Json,

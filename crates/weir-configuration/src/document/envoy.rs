@@ -1,4 +1,4 @@
-//! Envoy's bootstrap: what is where in it, and a copy that runs beside the original.
+//! Envoy's bootstrap: its structure, and a copy that runs beside the original.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::asked::{Missing, addresses};
 use crate::place::socket;
 use crate::{ConfigurationError, Pem, Source, Surroundings};
 
-/// The objects that a context's name means.
+/// Returns the objects that a context's name stands for; None if the context is not known.
 pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
     let all = |path: &str| items(document, path);
     Some(match context {
@@ -30,10 +30,9 @@ pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
         "cluster" => all("/static_resources/clusters"),
         "hcm" => managers(document),
         "compressor" => filters(document, "Compressor"),
-        "router" => filters(document, "Router")
-            .iter()
-            .map(|filter| filter.child("typed_config"))
-            .collect(),
+        "router" => {
+            filters(document, "Router").iter().map(|filter| filter.child("typed_config")).collect()
+        }
         "upstream_http" => all("/static_resources/clusters")
             .iter()
             .map(|cluster| cluster.child("typed_extension_protocol_options"))
@@ -61,33 +60,32 @@ const MISSING: Missing = Missing {
     hint: "add a listener to static_resources",
 };
 
-/// A cluster's extension that says how HTTP is spoken, by its name and in its type.
+/// Name and type of a cluster's extension that sets how HTTP is spoken.
 pub(super) const UPSTREAM_HTTP: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
-/// Where a filter chain has its TLS.
+/// Pointer from a filter chain to its TLS context.
 pub(super) const CHAIN_TLS: &str = "/transport_socket/typed_config";
 
-/// The HTTP filters of a type, in all connection managers.
+/// Returns the HTTP filters of a type, in all connection managers.
 fn filters(document: &Json, message: &str) -> Vec<Pointer> {
-    let all = managers(document);
-    let all = all
+    managers(document)
         .iter()
-        .flat_map(|manager| items(document, manager.child("http_filters")));
-    all.filter(|filter| {
-        let config = get(document, &filter.child("typed_config"));
-        config.is_some_and(|config| is_of_type(config, message))
-    })
-    .collect()
+        .flat_map(|manager| items(document, manager.child("http_filters")))
+        .filter(|filter| {
+            let config = get(document, &filter.child("typed_config"));
+            config.is_some_and(|config| is_of_type(config, message))
+        })
+        .collect()
 }
 
-/// The filter chains of a listener.
+/// Returns the filter chains of a listener, with its default one.
 pub(super) fn chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
     let mut chains = items(document, listener.child("filter_chains"));
     chains.push(listener.child("default_filter_chain"));
     chains
 }
 
-/// Those that speak TLS.
+/// Returns the filter chains of a listener that speak TLS.
 pub(super) fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
     let mut chains = chains(document, listener);
     chains.retain(|chain| {
@@ -97,13 +95,14 @@ pub(super) fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
     chains
 }
 
-/// What an object of [`UPSTREAM_HTTP`] needs besides when it is made: what the cluster says itself of how
-/// it speaks HTTP, which does not count beside such an object; HTTP/1.1 where it says nothing. `None`: it
-/// speaks what its clients speak, which such an object says in another way.
+/// Returns the fields that a new object of [`UPSTREAM_HTTP`] needs: the cluster's own settings of how it speaks HTTP,
+/// which do not count beside such an object, or HTTP/1.1 if it has none. None if the cluster speaks the protocol of its
+/// clients, which such an object sets in another way.
 pub(super) fn new_upstream_http(cluster: &Json) -> Option<Vec<(&'static str, Json)>> {
     let said = |name: &str| field(cluster, name).filter(|value| !value.is_null());
-    let is_other = |value: &Json| !is_constant(value, "USE_CONFIGURED_PROTOCOL", 0);
-    if said("protocol_selection").is_some_and(is_other) {
+    if said("protocol_selection")
+        .is_some_and(|value| !is_constant(value, "USE_CONFIGURED_PROTOCOL", 0))
+    {
         return None;
     }
     let config = match said("http2_protocol_options") {
@@ -114,23 +113,19 @@ pub(super) fn new_upstream_http(cluster: &Json) -> Option<Vec<(&'static str, Jso
         }
     };
     let name = format!("type.googleapis.com/{UPSTREAM_HTTP}");
-    let both = [
-        "common_http_protocol_options",
-        "upstream_http_protocol_options",
-    ];
-    let both = both
+    let both = ["common_http_protocol_options", "upstream_http_protocol_options"]
         .iter()
         .filter_map(|name| Some((*name, said(name)?.clone())));
     let own = [("@type", json!(name)), ("explicit_http_config", config)];
     Some(own.into_iter().chain(both).collect())
 }
 
-/// Whether an item of a list is for all requests, and not for those of some priority alone.
+/// Returns true if an item of a list is for all requests, and not only for those of some priority.
 pub(super) fn is_for_all(item: &Json) -> bool {
     field(item, "priority").is_none_or(|it| it.is_null() || is_constant(it, "DEFAULT", 0))
 }
 
-/// The configurations of HTTP connection managers in the listeners' filter chains.
+/// Returns the configurations of HTTP connection managers in the listeners' filter chains.
 fn managers(document: &Json) -> Vec<Pointer> {
     let listeners = items(document, "/static_resources/listeners");
     listeners
@@ -148,27 +143,22 @@ pub(super) fn is_of_type(config: &Json, message: &str) -> bool {
     kind(config, &Pointer::default()) == message
 }
 
-/// The type of a configuration, without its package; empty where it has none.
+/// Returns the type of a configuration, without its package; empty if it has none.
 pub(super) fn kind<'d>(document: &'d Json, config: &Pointer) -> &'d str {
     let message = text(document, config.child("@type")).unwrap_or_default();
     message.rsplit('.').next().unwrap_or_default()
 }
 
-/// The listeners of the bootstrap.
+/// Returns the listeners of the bootstrap.
 fn listening(document: &Json) -> Vec<Listening> {
     let listeners = items(document, "/static_resources/listeners");
-    listeners
-        .into_iter()
-        .map(|at| of_listener(document, at))
-        .collect()
+    listeners.into_iter().map(|at| of_listener(document, at)).collect()
 }
 
 fn of_listener(document: &Json, at: Pointer) -> Listening {
     let socket = at.join("/address/socket_address");
     let port = get(document, &socket.child("port_value"));
-    let port = port
-        .and_then(Json::as_u64)
-        .and_then(|port| u16::try_from(port).ok());
+    let port = port.and_then(Json::as_u64).and_then(|port| u16::try_from(port).ok());
     let tls = !tls_chains(document, &at).is_empty();
     let udp = text(document, socket.child("protocol"))
         .is_some_and(|protocol| protocol.eq_ignore_ascii_case("udp"));
@@ -182,23 +172,21 @@ fn of_listener(document: &Json, at: Pointer) -> Listening {
     }
 }
 
-/// The listener that an endpoint's address leads to, by its place among those of the bootstrap.
+/// Returns the index of the listener that an endpoint's address leads to, if there is one.
 pub(super) fn behind(document: &Document<'_>, address: &Pointer) -> Option<usize> {
     let address = address_of(document.json, address);
     let mut all = document.found.iter();
     all.position(|listener| is_behind(document.json, listener, &address))
 }
 
-/// Returns true if an endpoint's address leads to a listener, at any of its addresses.
+/// Returns true if an endpoint's address leads to a listener by any of the listener's addresses.
 fn is_behind(document: &Json, listener: &Listening, server: &str) -> bool {
     let others = items(document, listener.at.child("additional_addresses"));
-    let mut others = others
-        .iter()
-        .map(|other| address_of(document, &other.child("address")));
+    let mut others = others.iter().map(|other| address_of(document, &other.child("address")));
     listener.is_behind(server) || others.any(|address| leads(server, &address))
 }
 
-/// An address as messages have it: `127.0.0.1:8080`, or the path of a pipe.
+/// Returns an address as messages show it: `127.0.0.1:8080`, or the path of a pipe.
 fn address_of(document: &Json, at: &Pointer) -> String {
     let socket = at.child("socket_address");
     let port = get(document, &socket.child("port_value")).and_then(Json::as_u64);
@@ -210,40 +198,39 @@ fn address_of(document: &Json, at: &Pointer) -> String {
     }
 }
 
-/// The bootstrap as ways are looked up in it.
+/// Returns the bootstrap prepared for looking up ways.
 pub(super) fn document(parts: Parts<'_>) -> Document<'_> {
     Document::new(parts, listening(parts.2), MISSING, envoy_routes::way)
 }
 
-/// Makes a copy run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its
-/// logs below `PREFIX/logs/` (which the caller makes), and asking nobody but the given origin server.
+/// Makes a copy that can run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its logs
+/// below `PREFIX/logs/` (which the caller makes), and contacting only the given origin server.
 ///
-/// * The administration interface, which is added where there is none, is the pipe
-///   `PREFIX/run/admin.sock`.
-/// * The listeners that loads ask ([`Surroundings::asks`]) get the addresses for that. With a
-///   certificate of the surroundings, that is what those with a DownstreamTlsContext show, in all their
-///   filter chains; where all chains are for servers by name, the first of these is for any. All others become the pipes
-///   `PREFIX/run/N.sock`; for UDP, some free port of the loopback. Additional addresses are taken
-///   out.
-/// * Filter chains for the port of a listener that is asked are for its new port, and for any address; its clients need
-///   not speak the PROXY protocol.
-/// * Every endpoint of the clusters has the origin server's address, clusters that ask the DNS
-///   become `STATIC`, and their `transport_socket` (TLS) is taken out, with addresses to ask from and
-///   resolvers. What they would agree on within TLS, and HTTP/3, is HTTP/1.1. An endpoint that is a listener of the bootstrap stays one. Which protocol a cluster speaks stays: the origin server must speak it. Active
-///   `health_checks` stay, and ask it besides the load; what they expect of an answer is taken out.
+/// * The administration interface is the pipe `PREFIX/run/admin.sock`; it is added if it is missing.
+/// * The listeners that loads ask ([`Surroundings::asks`]) get the new addresses. Those with a DownstreamTlsContext
+///   show the certificate of the surroundings, if there is one, in all their filter chains; if all chains are for
+///   servers by name, the first of these becomes one for any name. All other listeners become the pipes
+///   `PREFIX/run/N.sock`, and those for UDP get some free port of the loopback. Additional addresses are taken out.
+/// * Filter chains for the port of a listener under load are changed to its new port, and to any address. Its clients
+///   need not speak the PROXY protocol.
+/// * Every endpoint of the clusters gets the origin server's address. Clusters that ask the DNS become `STATIC`. Their
+///   `transport_socket` (TLS) is taken out, with source addresses and resolvers. HTTP/3, and protocols that are
+///   negotiated within TLS, become HTTP/1.1. An endpoint that is a listener of the bootstrap stays one. The protocol of
+///   a cluster stays otherwise: the origin server must speak it. Active `health_checks` stay and ask the origin server
+///   in addition to the load; their expectations of an answer are taken out.
 /// * `stats_sinks` and reports of load and health (`load_stats_config`, `hds_config`) are taken out.
-/// * Access logs that are files, `/dev/stdout` too, go to `PREFIX/logs/access-N.log`, with their
-///   formats and filters; logs of events (`event_log_path`) to `PREFIX/logs/events-N.log`.
-/// * Relative names of files become absolute where a file stands there, seen from the user's folder.
+/// * Access logs to files, `/dev/stdout` too, go to `PREFIX/logs/access-N.log`, with their formats and filters; logs of
+///   events (`event_log_path`) go to `PREFIX/logs/events-N.log`.
+/// * Relative names of files become absolute if a file exists there, relative to the user's folder.
 ///
-/// What stays and can matter: tracing, access logs and rate limits over gRPC ask clusters, whose endpoints
-/// are the origin server then.
+/// Some parts stay that can matter: tracing, access logs and rate limits over gRPC contact clusters, whose endpoints
+/// are the origin server in a copy.
 ///
 /// # Errors
-/// The configuration cannot be read; what is left of it could ask or write something else
-/// (`dynamic_resources`, clusters that are discovered, `google_grpc`, Lua, Wasm, an extension that weir does
-/// not know); it has no listener as asked for; the prefix is too long for a socket; a value to be changed is
-/// shared with others by a YAML anchor.
+/// Returns an error if the configuration cannot be read; if the rest of it could contact or write something else
+/// (`dynamic_resources`, clusters that are discovered, `google_grpc`, Lua, Wasm, an extension that weir does not know);
+/// if no listener matches a load; if the prefix is too long for a socket; or if a value to be changed is shared with
+/// others by a YAML anchor.
 pub fn adapt_envoy(
     source: &Source,
     surroundings: &Surroundings<'_>,
@@ -275,9 +262,9 @@ struct Copy<'c> {
     document: &'c Json,
     surroundings: &'c Surroundings<'c>,
     edits: Edits,
-    /// Lists that are others in the copy.
+    /// Lists that the copy replaces as a whole.
     replaced: Vec<Pointer>,
-    /// The listeners with their new addresses.
+    /// Listeners, each with its new address.
     listening: Vec<(Listening, Json)>,
 }
 
@@ -314,8 +301,7 @@ impl Copy<'_> {
             {
                 self.certificate(&listener.at, pem);
             }
-            self.edits
-                .put(listener.at.child("address"), address.clone());
+            self.edits.put(listener.at.child("address"), address.clone());
             self.edits.take(listener.at.child("additional_addresses"));
             if let Some((_, address)) = door {
                 without_protocol(self.document, &listener.at, &mut self.edits);
@@ -326,12 +312,13 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// What a listener shows, to clients that name any server.
+    /// Makes a listener show a certificate to clients that name any server.
     fn certificate(&mut self, listener: &Pointer, pem: Pem<'_>) {
         let secure = tls_chains(self.document, listener);
         let names = Pointer::parse("/filter_chain_match/server_names");
-        let all = chains(self.document, listener).into_iter();
-        let mut all = all.filter(|chain| get(self.document, chain).is_some());
+        let mut all = chains(self.document, listener)
+            .into_iter()
+            .filter(|chain| get(self.document, chain).is_some());
         // One without TLS is for other names just as well.
         let takes_all = all.any(|chain| get(self.document, &chain.join(&names)).is_none());
         if let Some(first) = secure.first().filter(|_| !takes_all) {
@@ -356,7 +343,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Who else is asked or told something by the whole process.
+    /// Takes out settings by which the whole process contacts or informs others.
     fn elsewhere(&mut self) {
         for at in [
             "/admin/profile_path",
@@ -418,7 +405,8 @@ impl Copy<'_> {
         }
     }
 
-    /// The new address of the listener that an endpoint's address leads to, if it is one of the bootstrap.
+    /// Returns the new address of the listener that an endpoint's address leads to, if it is a listener of the
+    /// bootstrap.
     fn own(&self, address: &Pointer) -> Option<Json> {
         let address = address_of(self.document, address);
         let mut all = self.listening.iter();
@@ -426,16 +414,13 @@ impl Copy<'_> {
         found.map(|(_, new)| new.clone())
     }
 
-    /// A check that the origin server can pass: its answers are not those of the user's servers. What is asked by
-    /// another protocol than HTTP is only connected to.
+    /// Changes a health check so that the origin server can pass it, whose answers are not those of the user's servers.
+    /// A check by another protocol than HTTP only connects.
     fn health_check(&mut self, check: &Pointer) {
         let [http, tcp] = ["http_health_check", "tcp_health_check"].map(|kind| check.child(kind));
-        for expected in [
-            "expected_statuses",
-            "receive",
-            "retriable_statuses",
-            "service_name_matcher",
-        ] {
+        for expected in
+            ["expected_statuses", "receive", "retriable_statuses", "service_name_matcher"]
+        {
             self.edits.take(http.child(expected));
         }
         for said in ["receive", "send"] {
@@ -450,10 +435,9 @@ impl Copy<'_> {
         }
     }
 
-    /// Names of files, wherever they are.
+    /// Moves log files below the prefix, and makes relative names of files absolute, anywhere in the document.
     fn files(&mut self) {
-        let beside = self.source.files[0].path.parent();
-        let beside = beside.unwrap_or(Path::new("/")).to_owned();
+        let beside = self.source.files[0].path.parent().unwrap_or(Path::new("/")).to_owned();
         let below = |name: String| self.surroundings.prefix.join(name).display().to_string();
         let (mut logs, mut events) = (0, 0);
         let mut edits = Vec::new();
@@ -487,8 +471,9 @@ impl Copy<'_> {
 
 fn socket_address(address: &SocketAddr, udp: bool) -> Json {
     let (ip, port) = (address.ip().to_string(), address.port());
-    match udp {
-        true => json!({"socket_address": {"protocol": "UDP", "address": ip, "port_value": port}}),
-        false => json!({"socket_address": {"address": ip, "port_value": port}}),
+    if udp {
+        json!({"socket_address": {"protocol": "UDP", "address": ip, "port_value": port}})
+    } else {
+        json!({"socket_address": {"address": ip, "port_value": port}})
     }
 }

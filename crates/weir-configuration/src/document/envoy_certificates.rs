@@ -1,4 +1,4 @@
-//! Certificates that Envoy shows to clients: of a filter chain, of secrets, of files of secrets.
+//! Certificates that Envoy shows to clients: from a filter chain, from secrets, and from files of secrets.
 
 use serde_json::Value as Json;
 
@@ -10,8 +10,8 @@ use super::pointer::Pointer;
 use super::tree::Tree;
 use crate::{Asked, place};
 
-/// Finds the certificates that clients are shown: those of the filter chain that a load asks, each with the value that
-/// says where it is.
+/// Finds the certificates that clients are shown in the filter chain that a load asks. Each comes with the value that
+/// says where the certificate is.
 pub(super) fn certificates(document: &Document<'_>, asked: &Asked) -> Vec<(Pointer, Json)> {
     let spot = asked.server.as_ref().or(asked.location.as_ref());
     let place = spot.map(|spot| Pointer::parse(&spot.pointer));
@@ -28,10 +28,7 @@ fn of_context(document: &Document<'_>, context: &Pointer) -> Vec<(Pointer, Json)
     for at in items(document.json, context.child("tls_certificates")) {
         shown.push((at.child("certificate_chain"), chain_of(&value(&at))));
     }
-    for at in items(
-        document.json,
-        context.child("tls_certificate_sds_secret_configs"),
-    ) {
+    for at in items(document.json, context.child("tls_certificate_sds_secret_configs")) {
         let certificate = secret(document, &value(&at));
         let chain = certificate.map_or_else(|| value(&at), |it| chain_of(&it));
         shown.push((at, chain));
@@ -49,14 +46,14 @@ fn of_context(document: &Document<'_>, context: &Pointer) -> Vec<(Pointer, Json)
     shown
 }
 
-/// The chain of a certificate; nothing where that is not said, since a key is no part of a message.
+/// Returns the chain of a certificate; null if it is not given. A key never becomes part of a message.
 fn chain_of(certificate: &Json) -> Json {
     let pkcs12 = get(certificate, &Pointer::parse("/pkcs12/filename"));
     let chain = field(certificate, "certificate_chain").or(pkcs12);
     chain.cloned().unwrap_or_default()
 }
 
-/// The certificate that a secret is: one of the bootstrap, or of a file.
+/// Returns the certificate of a secret, from the bootstrap or from a file.
 fn secret(document: &Document<'_>, config: &Json) -> Option<Json> {
     let name = field(config, "name")?;
     let of_list = |json: &Json, list: &str| {
@@ -67,12 +64,9 @@ fn secret(document: &Document<'_>, config: &Json) -> Option<Json> {
     if field(config, "sds_config").is_none() {
         return of_list(document.json, "/static_resources/secrets");
     }
-    let path = text(config, "/sds_config/path_config_source/path");
-    let path = document
-        .doors
-        .source
-        .base
-        .join(path.or(text(config, "/sds_config/path"))?);
+    let path = document.doors.source.base.join(
+        text(config, "/sds_config/path_config_source/path").or(text(config, "/sds_config/path"))?,
+    );
     let file = place::read(&path).ok()?;
     let tree = Tree::parse(&file, Dialect::Envoy.format(&path)).ok()?;
     of_list(&tree.meaning(&tree.root), "/resources")

@@ -1,4 +1,4 @@
-//! Clusters of Envoy's bootstrap: what they lose in a copy, and what a request meets behind the bootstrap's own listeners.
+//! Clusters of Envoy's bootstrap: the parts that they lose in a copy, and the bootstrap's own listeners behind them.
 
 use weir_model::record::ReplacedPart;
 
@@ -12,7 +12,7 @@ use super::find::{field, get, items, text};
 use super::pointer::Pointer;
 use crate::asked::Request;
 
-/// Rewrites of a route after which the configuration alone does not say what is asked for.
+/// Rewrites of a route after which the configuration alone does not say which target is requested.
 const REWRITES: [&str; 7] = [
     "auto_host_rewrite",
     "host_rewrite",
@@ -24,7 +24,7 @@ const REWRITES: [&str; 7] = [
 ];
 
 impl Search<'_, '_, '_> {
-    /// Adds what the clusters of an action lose in the copy, and what is behind them.
+    /// Adds the parts that the clusters of an action lose in the copy, and the parts behind these clusters.
     pub(super) fn clusters(&mut self, action: &Pointer, request: &Request<'_>) {
         let json = self.json;
         if get(json, action).is_none() {
@@ -32,10 +32,8 @@ impl Search<'_, '_, '_> {
         }
         let header = text(json, action.child("cluster_header")).and_then(|it| request.field(it));
         let shares = weighted(json, action);
-        let shares: Option<Vec<&str>> = shares
-            .iter()
-            .map(|share| text(json, share.child("name")))
-            .collect();
+        let shares: Option<Vec<&str>> =
+            shares.iter().map(|share| text(json, share.child("name"))).collect();
         let names = match (text(json, action.child("cluster")).or(header), shares) {
             (Some(name), _) if !name.is_empty() => vec![name],
             (_, Some(names)) if !names.is_empty() => names,
@@ -45,11 +43,7 @@ impl Search<'_, '_, '_> {
         let clusters: Vec<Pointer> = names.iter().filter_map(|name| named(json, name)).collect();
         let mut endpoints = clusters.iter().flat_map(|cluster| self.endpoints(cluster));
         let has_own = endpoints.any(|(_, listener)| listener.is_some());
-        if has_own
-            && REWRITES
-                .iter()
-                .any(|name| get(json, &action.child(name)).is_some())
-        {
+        if has_own && REWRITES.iter().any(|name| get(json, &action.child(name)).is_some()) {
             return self.every_cluster(request);
         }
         let path = rewritten(json, action, request.path);
@@ -59,14 +53,15 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds what any cluster loses, where the configuration alone does not say which is asked.
+    /// Adds the parts that any cluster loses, if the configuration alone does not say which one is asked.
     pub(super) fn every_cluster(&mut self, request: &Request<'_>) {
         for cluster in items(self.json, "/static_resources/clusters") {
             self.cluster(&cluster, request);
         }
     }
 
-    /// The addresses of a cluster's endpoints, each with the listener of the bootstrap that it leads to.
+    /// Returns the addresses of a cluster's endpoints, each with the index of the bootstrap's listener that it leads
+    /// to, if there is one.
     pub(super) fn endpoints(&self, cluster: &Pointer) -> Vec<(Pointer, Option<usize>)> {
         items(self.json, cluster.join("/load_assignment/endpoints"))
             .into_iter()
@@ -76,15 +71,12 @@ impl Search<'_, '_, '_> {
             .collect()
     }
 
-    /// Adds what a cluster loses in the copy, and what is met behind it.
+    /// Adds the parts that a cluster loses in the copy, and the parts behind the cluster.
     pub(super) fn cluster(&mut self, cluster: &Pointer, request: &Request<'_>) {
         if !self.meets(cluster, request) {
             return;
         }
-        let members = get(
-            self.json,
-            &cluster.join("/cluster_type/typed_config/clusters"),
-        );
+        let members = get(self.json, &cluster.join("/cluster_type/typed_config/clusters"));
         for name in members.map_or_else(Vec::new, texts) {
             if let Some(member) = named(self.json, name) {
                 self.cluster(&member, request);
@@ -114,13 +106,10 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds what a cluster loses with servers that are no listeners of the bootstrap.
+    /// Adds the parts that a cluster loses with servers that are no listeners of the bootstrap.
     fn servers(&mut self, cluster: &Pointer, addresses: &[Pointer]) {
         let json = self.json;
-        for socket in addresses
-            .iter()
-            .map(|address| socket_of(json, cluster, address))
-        {
+        for socket in addresses.iter().map(|address| socket_of(json, cluster, address)) {
             for (part, _) in layers(json, socket.clone()) {
                 self.add_whole(part, &socket);
             }
@@ -139,42 +128,38 @@ impl Search<'_, '_, '_> {
     }
 }
 
-/// The options by which a cluster speaks HTTP.
+/// Returns the place of the options by which a cluster speaks HTTP.
 fn protocol_options(cluster: &Pointer) -> Pointer {
-    cluster
-        .child("typed_extension_protocol_options")
-        .child(UPSTREAM_HTTP)
+    cluster.child("typed_extension_protocol_options").child(UPSTREAM_HTTP)
 }
 
-/// The cluster of a name.
+/// Returns the cluster with a name.
 pub(super) fn named(json: &Json, name: &str) -> Option<Pointer> {
     let mut clusters = items(json, "/static_resources/clusters").into_iter();
     clusters.find(|cluster| text(json, cluster.child("name")) == Some(name))
 }
 
-/// The clusters among which an action shares requests out, but those that get none.
+/// Returns the clusters among which an action distributes requests, except those with weight 0.
 pub(super) fn weighted(json: &Json, action: &Pointer) -> Vec<Pointer> {
     let mut clusters = items(json, action.join("/weighted_clusters/clusters"));
     clusters.retain(|it| get(json, &it.child("weight")).and_then(Json::as_u64) != Some(0));
     clusters
 }
 
-/// The path that a route asks for: `prefix_rewrite` stands in place of what it has matched.
+/// Returns the path that a route requests: `prefix_rewrite` replaces the part that the route has matched.
 fn rewritten(json: &Json, action: &Pointer, path: &str) -> String {
     let route = action.first(action.tokens().len() - 1);
     let matching = get(json, &route.child("match")).unwrap_or(&Json::Null);
     let mut kinds = ["prefix", "path_separated_prefix", "path"].iter();
     let matched = kinds.find_map(|kind| field(matching, kind)?.as_str());
-    match (
-        text(json, action.child("prefix_rewrite")),
-        matched.and_then(|it| path.strip_prefix(it)),
-    ) {
+    match (text(json, action.child("prefix_rewrite")), matched.and_then(|it| path.strip_prefix(it)))
+    {
         (Some(new), Some(rest)) if !new.is_empty() => format!("{new}{rest}"),
         _ => path.to_owned(),
     }
 }
 
-/// The transport socket of an endpoint: that of the first match for its metadata, or the cluster's.
+/// Returns the transport socket of an endpoint: the first one that matches its metadata, or the cluster's.
 fn socket_of(json: &Json, cluster: &Pointer, address: &Pointer) -> Pointer {
     // `N/lb_endpoints/N/endpoint/address`
     let labels = [2, 4].map(|steps| {
@@ -189,14 +174,10 @@ fn socket_of(json: &Json, cluster: &Pointer, address: &Pointer) -> Pointer {
         })
     };
     let mut matches = items(json, cluster.child("transport_socket_matches")).into_iter();
-    matches
-        .find(is_meant)
-        .as_ref()
-        .unwrap_or(cluster)
-        .child("transport_socket")
+    matches.find(is_meant).as_ref().unwrap_or(cluster).child("transport_socket")
 }
 
-/// Finds what a transport socket adds, with those within it.
+/// Returns the parts that a transport socket adds, with those of the sockets nested in it.
 fn layers(json: &Json, socket: Pointer) -> Vec<(ReplacedPart, Pointer)> {
     if get(json, &socket).is_none() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Envoy's filters: what of them a run has otherwise, and which configuration is in force for a route.
+//! Envoy's filters: their parts that are different in a run, and their configuration in force for a route.
 
 use serde_json::Value as Json;
 
@@ -10,7 +10,7 @@ use super::find::{field, get, is_constant, is_true, items, text};
 use super::pointer::Pointer;
 use crate::asked::Request;
 
-/// Types of filters, and what of them a run has otherwise.
+/// Types of filters, each with the part that is different in a run.
 const FILTERS: [(&str, ReplacedPart); 12] = [
     ("AdaptiveConcurrency", ReplacedPart::Limit),
     ("AdmissionControl", ReplacedPart::Limit),
@@ -26,7 +26,7 @@ const FILTERS: [(&str, ReplacedPart); 12] = [
     ("ProxyProtocol", ReplacedPart::ProxyProtocol),
 ];
 
-/// Shares of requests and switches by which filters are off.
+/// Places of the switches and shares of requests by which a filter can be off.
 const SWITCHES: [&str; 5] = [
     "/enabled",
     "/filter_enabled",
@@ -35,17 +35,15 @@ const SWITCHES: [&str; 5] = [
     "/runtime_enabled",
 ];
 
-/// Finds what of a filter a run has otherwise, if it does anything for a request. For an HTTP filter, `levels` are the
-/// places that may configure it, inner ones first.
+/// Returns the part of a filter that is different in a run, if the filter does anything for a request. For an HTTP
+/// filter, `levels` are the places that may configure it, inner ones first.
 pub(super) fn replaced(
     json: &Json,
     filter: &Pointer,
     levels: &[Pointer],
     request: &Request<'_>,
 ) -> Option<(&'static str, ReplacedPart)> {
-    let part = FILTERS
-        .iter()
-        .find(|(name, _)| *name == kind(json, filter))?;
+    let part = FILTERS.iter().find(|(name, _)| *name == kind(json, filter))?;
     let config = get(json, filter)?;
     let is_http = text(json, filter.child("@type"))?.contains(".filters.http.");
     let is_idle = match part.0 {
@@ -59,11 +57,7 @@ pub(super) fn replaced(
             .any(|name| field(config, name).is_none()),
         // It asks where something describes the request.
         "RateLimit" if is_http => {
-            let places = [
-                "/rate_limits",
-                "/route/rate_limits",
-                "/typed_per_filter_config",
-            ];
+            let places = ["/rate_limits", "/route/rate_limits", "/typed_per_filter_config"];
             let is_described = |value: &Json| value.to_string().contains(r#""actions":"#);
             !is_described(config)
                 && !levels
@@ -73,14 +67,12 @@ pub(super) fn replaced(
         }
         _ => is_true(json, filter.child("disabled")),
     };
-    let mut switches = SWITCHES
-        .iter()
-        .filter_map(|at| get(config, &Pointer::parse(at)));
+    let mut switches = SWITCHES.iter().filter_map(|at| get(config, &Pointer::parse(at)));
     let is_off = is_idle || switches.any(|switch| share(json, switch) == Some(false));
     (!is_off).then_some(*part)
 }
 
-/// Returns false if a request surely does not accept what a compressor makes (RFC 9110 section 12.5.3).
+/// Returns false if a request certainly does not accept the coding of a compressor (RFC 9110 section 12.5.3).
 fn accepts(request: &Request<'_>, json: &Json, compressor: &Pointer) -> bool {
     let coding = match kind(json, &compressor.join("/compressor_library/typed_config")) {
         "Brotli" => "br",
@@ -97,8 +89,8 @@ fn accepts(request: &Request<'_>, json: &Json, compressor: &Pointer) -> bool {
     })
 }
 
-/// Finds the configurations of an HTTP filter for a request: its own, and what the innermost level says of it. None, if
-/// it is off.
+/// Returns the configurations of an HTTP filter for a request: its own, and that of the innermost level. Empty if the
+/// filter is off.
 pub(super) fn in_force(json: &Json, filter: &Pointer, levels: &[Pointer]) -> Vec<Pointer> {
     let config = filter.child("typed_config");
     let name = text(json, filter.child("name")).unwrap_or_default();
@@ -109,13 +101,8 @@ pub(super) fn in_force(json: &Json, filter: &Pointer, levels: &[Pointer]) -> Vec
     if is_true(json, innermost.as_ref().unwrap_or(filter).child("disabled")) {
         return Vec::new();
     }
-    let unwrapped = innermost.map(|at| {
-        if kind(json, &at) == "FilterConfig" {
-            at.child("config")
-        } else {
-            at
-        }
-    });
+    let unwrapped =
+        innermost.map(|at| if kind(json, &at) == "FilterConfig" { at.child("config") } else { at });
     match unwrapped {
         // Such a one takes the place of the filter's own.
         Some(at) if [kind(json, &config), "RBACPerRoute"].contains(&kind(json, &at)) => vec![at],
@@ -123,7 +110,8 @@ pub(super) fn in_force(json: &Json, filter: &Pointer, levels: &[Pointer]) -> Vec
     }
 }
 
-/// Finds the keys by which tokens of a request are checked, where they are fetched: of providers that rules for it name.
+/// Returns the fetched keys by which tokens of a request are checked: those of the providers that rules for the request
+/// name.
 pub(super) fn fetched_keys(
     json: &Json,
     configs: &[Pointer],
@@ -134,26 +122,20 @@ pub(super) fn fetched_keys(
     };
     let mut rules = may_take(json, items(json, filter.child("rules")), request);
     rules.extend_from_slice(overrides);
-    let requirements = rules
-        .iter()
-        .filter_map(|rule| text(json, rule.child("requirement_name")));
-    let requirements: Vec<Pointer> = requirements
-        .map(|name| filter.child("requirement_map").child(name))
-        .collect();
+    let requirements = rules.iter().filter_map(|rule| text(json, rule.child("requirement_name")));
+    let requirements: Vec<Pointer> =
+        requirements.map(|name| filter.child("requirement_map").child(name)).collect();
     rules.extend(requirements);
     rules.push(filter.child("filter_state_rules"));
     let is_named = |name: &str| {
         let quoted = format!("\"{name}\"");
-        rules
-            .iter()
-            .any(|rule| get(json, rule).is_some_and(|it| it.to_string().contains(&quoted)))
+        rules.iter().any(|rule| get(json, rule).is_some_and(|it| it.to_string().contains(&quoted)))
     };
     let providers = filter.child("providers");
-    let names = get(json, &providers)
+    get(json, &providers)
         .and_then(Json::as_object)
         .into_iter()
-        .flatten();
-    names
+        .flatten()
         .filter(|(name, _)| is_named(name))
         .map(|(name, _)| providers.child(name).child("remote_jwks"))
         .filter(|keys| get(json, keys).is_some())

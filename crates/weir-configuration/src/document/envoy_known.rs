@@ -1,11 +1,11 @@
-//! What a copy of a bootstrap may keep: extensions that are known to ask nobody but clusters and to write
-//! nothing but what the adaptation has moved; no address, no configuration from elsewhere.
+//! Parts that a copy of a bootstrap may keep: extensions that are known to contact only clusters and to write only to
+//! places that the adaptation has moved; no address, and no configuration from elsewhere.
 
 use super::kept::{Kept, Known};
 use super::tree::{Value, camel};
 use crate::place::is_among;
 
-/// Families of extensions of which each is harmless, by the begins of their names.
+/// Families of extensions that are all harmless, by the beginnings of their names.
 #[rustfmt::skip]
 const FAMILIES: [&str; 29] = [
     "envoy.extensions.access_loggers.filters.", "envoy.extensions.clusters.aggregate.",
@@ -22,22 +22,22 @@ const FAMILIES: [&str; 29] = [
     "google.protobuf.", "xds.type.matcher.",
 ];
 
-/// HTTP filters, by what stands between `envoy.extensions.filters.http.` and their version.
+/// Known HTTP filters, by the part of their name between `envoy.extensions.filters.http.` and the version.
 const HTTP_FILTERS: &str = "adaptive_concurrency, admission_control, bandwidth_limit, basic_auth, buffer, \
      cache, cdn_loop, compressor, cors, csrf, decompressor, ext_authz, fault, grpc_http1_bridge, \
      grpc_http1_reverse_bridge, grpc_json_transcoder, grpc_stats, grpc_web, header_mutation, \
      header_to_metadata, health_check, ip_tagging, json_to_metadata, jwt_authn, local_ratelimit, oauth2, \
      ratelimit, rbac, router, set_filter_state, set_metadata, stateful_session, upstream_codec";
 
-/// Filters of connections, by what stands between `envoy.extensions.filters.network.` and their version.
+/// Known filters of connections, by the part of their name between `envoy.extensions.filters.network.` and the version.
 const NETWORK_FILTERS: &str = "connection_limit, direct_response, echo, ext_authz, http_connection_manager, \
      local_ratelimit, ratelimit, rbac, sni_cluster, tcp_proxy";
 
-/// Filters of listeners, by what stands between `envoy.extensions.filters.listener.` and their version.
+/// Known filters of listeners, by the part of their name between `envoy.extensions.filters.listener.` and the version.
 const LISTENER_FILTERS: &str =
     "http_inspector, local_ratelimit, original_dst, proxy_protocol, tls_inspector";
 
-/// Further messages, by the ends of their names behind `envoy.`.
+/// Further known messages, by the part of their name after `envoy.`.
 const OTHERS: &str = "extensions.access_loggers.file.v3.FileAccessLog, \
      extensions.access_loggers.grpc.v3.HttpGrpcAccessLogConfig, \
      extensions.access_loggers.grpc.v3.TcpGrpcAccessLogConfig, \
@@ -50,7 +50,7 @@ const OTHERS: &str = "extensions.access_loggers.file.v3.FileAccessLog, \
      config.trace.v3.SkyWalkingConfig, config.trace.v3.ZipkinConfig, config.rbac.v3.Action, \
      config.route.v3.FilterConfig";
 
-/// Fields that have Envoy take its configuration, or its servers, from elsewhere.
+/// Fields that make Envoy fetch its configuration, or its servers, from elsewhere.
 const DISCOVERY: &str = "ads, ads_config, api_config_source, api_config_sources, cds_config, \
      config_discovery, config_sources, default_config_source, dynamic_resources, eds_cluster_config, \
      leds_cluster_locality_config, lds_config, load_stats_config, rds, rtds_layer, scoped_routes, \
@@ -59,15 +59,13 @@ const DISCOVERY: &str = "ads, ads_config, api_config_source, api_config_sources,
 /// Fields that name a server by its address, or a library to be loaded.
 const SERVERS: &str = "google_grpc, grpc_async_client_manager_config, pipe, upstream_bind_config";
 
-/// Fields that name a file that is written.
+/// Fields that name a file to be written.
 const WRITTEN: &str = "event_log_path, key_log, perf_tracing_file_path, profile_path";
 
-pub(super) const KNOWN: Known = Known {
-    foreign,
-    hint: "; clusters are to be in static_resources, with their endpoints",
-};
+pub(super) const KNOWN: Known =
+    Known { foreign, hint: "; clusters are to be in static_resources, with their endpoints" };
 
-/// What is foreign about a value.
+/// Returns the reason why a copy must not keep a value; None if it may.
 fn foreign(kept: &Kept<'_>) -> Option<String> {
     let key = kept.key;
     let is = |name: &str| key == name || key == camel(name);
@@ -114,12 +112,12 @@ fn foreign(kept: &Kept<'_>) -> Option<String> {
                 "`{key}` makes Envoy fetch its configuration from elsewhere, so weir does not know which servers a copy would contact"
             ))
         }
-        () if is_one_of(SERVERS) => Some(format!(
-            "`{key}` names a server or a library by itself, which a copy must not do"
-        )),
-        () if is_one_of(WRITTEN) || is_log => Some(format!(
-            "`{key}` names a file that Envoy writes, which a copy must not do"
-        )),
+        () if is_one_of(SERVERS) => {
+            Some(format!("`{key}` names a server or a library by itself, which a copy must not do"))
+        }
+        () if is_one_of(WRITTEN) || is_log => {
+            Some(format!("`{key}` names a file that Envoy writes, which a copy must not do"))
+        }
         () => None,
     }
 }
@@ -134,7 +132,7 @@ fn is_empty(kept: &Kept<'_>) -> bool {
     }
 }
 
-/// Whether a message of this name is a harmless extension's.
+/// Returns true if a message of this name belongs to a harmless extension.
 fn is_known(name: &str) -> bool {
     let filters = [
         ("envoy.extensions.filters.http.", HTTP_FILTERS),
@@ -143,8 +141,7 @@ fn is_known(name: &str) -> bool {
     ];
     let is_filter = |(family, known): &(&str, &str)| {
         let rest = name.strip_prefix(family);
-        rest.and_then(|rest| rest.split('.').next())
-            .is_some_and(|filter| is_among(filter, known))
+        rest.and_then(|rest| rest.split('.').next()).is_some_and(|filter| is_among(filter, known))
     };
     // In some families there is one that runs code of somebody's.
     if name.contains("dynamic_modules") {
@@ -152,7 +149,5 @@ fn is_known(name: &str) -> bool {
     }
     FAMILIES.iter().any(|family| name.starts_with(family))
         || filters.iter().any(is_filter)
-        || name
-            .strip_prefix("envoy.")
-            .is_some_and(|rest| is_among(rest, OTHERS))
+        || name.strip_prefix("envoy.").is_some_and(|rest| is_among(rest, OTHERS))
 }

@@ -1,4 +1,4 @@
-//! How copies of Envoy's configurations are spoken to, and speak to the origin server.
+//! Protocols that copies of Envoy's configurations speak with clients and with the origin server.
 
 use std::net::SocketAddr;
 
@@ -11,11 +11,9 @@ use super::pointer::Pointer;
 use super::set::Edits;
 use super::walk::Visit;
 
-/// Options of a cluster by which it speaks what it agrees on within TLS, or HTTP/3: in clear there is neither.
-pub(super) const NEGOTIATED: [&str; 2] = [
-    "/auto_config",
-    "/explicit_http_config/http3_protocol_options",
-];
+/// Options of a cluster for a protocol that is negotiated within TLS, or for HTTP/3; in clear there is neither.
+pub(super) const NEGOTIATED: [&str; 2] =
+    ["/auto_config", "/explicit_http_config/http3_protocol_options"];
 
 /// Lets clients of a listener do without the PROXY protocol.
 pub(super) fn without_protocol(document: &Json, listener: &Pointer, edits: &mut Edits) {
@@ -30,7 +28,8 @@ pub(super) fn without_protocol(document: &Json, listener: &Pointer, edits: &mut 
     }
 }
 
-/// Filter chains for the listener's port are for the copy's, and those for some of its addresses for any.
+/// Changes filter chains for the listener's port to the copy's port, and those for some of its addresses to any
+/// address.
 pub(super) fn destinations(
     document: &Json,
     listener: &Listening,
@@ -66,14 +65,12 @@ pub(super) fn destinations(
     });
 }
 
-/// Has a cluster speak in clear, and HTTP/1.1 where nothing else is said outside of TLS.
+/// Makes a cluster speak in clear, and HTTP/1.1 if nothing else is set outside of TLS.
 pub(super) fn in_clear(document: &Json, cluster: &Pointer, edits: &mut Edits) {
     for socket in ["transport_socket", "transport_socket_matches"] {
         edits.take(cluster.child(socket));
     }
-    let options = cluster
-        .child("typed_extension_protocol_options")
-        .child(UPSTREAM_HTTP);
+    let options = cluster.child("typed_extension_protocol_options").child(UPSTREAM_HTTP);
     for at in NEGOTIATED.map(|name| options.join(name)) {
         if get(document, &at).is_some() {
             let http = get(document, &at.child("http_protocol_options")).cloned();

@@ -1,4 +1,4 @@
-//! Finds what a copy of Envoy's bootstrap replaces, of what the requests of a load meet ([`super::adapt_envoy`]).
+//! Finds the parts on the way of a load's requests that a copy of Envoy's bootstrap replaces ([`super::adapt_envoy`]).
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ use crate::answer::Answer;
 use crate::asked::Request;
 use crate::replaced::Replacements;
 
-/// Listeners behind each other that a request is followed through.
+/// Maximum number of listeners behind each other that a request is followed through.
 const MOST_LAYERS: usize = 10;
 
-/// Matchers and descriptors that are about the client's address, by key or type.
+/// Matchers and descriptors that use the client's address, by key or type.
 const ADDRESSES: [&str; 8] = [
     "DirectSourceIPInput",
     "SourceIPInput",
@@ -35,16 +35,11 @@ const ADDRESSES: [&str; 8] = [
     "source_prefix_ranges",
 ];
 
-/// Parts that are looked at by themselves: for the request alone, and if they are not switched off.
-const BY_THEMSELVES: [&str; 5] = [
-    "http_filters",
-    "route_config",
-    "routes",
-    "typed_per_filter_config",
-    "virtual_hosts",
-];
+/// Parts that are searched separately: only for the given request, and only if they are not switched off.
+const BY_THEMSELVES: [&str; 5] =
+    ["http_filters", "route_config", "routes", "typed_per_filter_config", "virtual_hosts"];
 
-/// What the whole process sends to others, or asks from, and a copy does without.
+/// Settings by which the whole process sends data to others, or that set its source address; a copy does without them.
 const OUTPUTS: [&str; 4] = [
     "/cluster_manager/load_stats_config",
     "/cluster_manager/upstream_bind_config",
@@ -52,19 +47,14 @@ const OUTPUTS: [&str; 4] = [
     "/stats_sinks",
 ];
 
-/// Adds what a copy has otherwise of what a request meets.
+/// Adds the parts on the way of a request that are different in a copy.
 pub(super) fn add(
     document: &Document<'_>,
     (request, asked): (&Request<'_>, &Asked),
     found: &mut Replacements<'_>,
 ) {
-    let mut search = Search {
-        document,
-        json: document.json,
-        met: BTreeSet::new(),
-        layers: 0,
-        found,
-    };
+    let mut search =
+        Search { document, json: document.json, met: BTreeSet::new(), layers: 0, found };
     for at in OUTPUTS.map(Pointer::parse) {
         search.left_out(&at);
     }
@@ -72,13 +62,13 @@ pub(super) fn add(
     search.listener(asked.index, request);
 }
 
-/// Looks for what a copy replaces on the ways of one request.
+/// Search for the parts that a copy replaces on the ways of one request.
 pub(super) struct Search<'d, 'f, 's> {
     pub(super) document: &'d Document<'d>,
     pub(super) json: &'d Json,
-    /// Places that a request has met, with its target there: a circle ends.
+    /// Places that a request has come to, each with its target there; they end a circle.
     met: BTreeSet<(Pointer, String)>,
-    /// Listeners that the request has gone through to where it is.
+    /// Number of listeners that the request has gone through so far.
     layers: usize,
     found: &'f mut Replacements<'s>,
 }
@@ -88,20 +78,20 @@ impl Search<'_, '_, '_> {
         self.found.add(part, &self.document.spot(at, name));
     }
 
-    /// Notes a place that a request meets, and tells whether that is new.
+    /// Records that a request comes to a place; returns true if that is new.
     pub(super) fn meets(&mut self, at: &Pointer, request: &Request<'_>) -> bool {
         let target = format!("{}{}", request.authority, request.path);
         self.met.insert((at.clone(), target))
     }
 
-    /// Adds a value that is there, with all of it.
+    /// Adds a value with all of its text, if it is there.
     pub(super) fn add_whole(&mut self, part: ReplacedPart, at: &Pointer) {
         if let (Some(value), Some(name)) = (get(self.json, at), at.tokens().last()) {
             self.add(part, at, format!("{name} {value}"));
         }
     }
 
-    /// Adds something that is not there in the copy, unless it is empty.
+    /// Adds a value that is not there in the copy, unless it is empty.
     pub(super) fn left_out(&mut self, at: &Pointer) {
         let value = get(self.json, at).unwrap_or(&Json::Null).to_string();
         if !matches!(&*value, "null" | "[]" | "{}") {
@@ -109,7 +99,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds proxies of TCP that pass connections on to a listener, in place of which it is asked.
+    /// Adds TCP proxies that pass connections on to a listener; loads ask the listener in their place.
     fn before(&mut self, door: usize) {
         for listener in &self.document.found {
             for chain in chains(self.json, &listener.at) {
@@ -124,7 +114,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds what a request meets that comes in at a listener.
+    /// Adds the replaced parts for a request that comes in at a listener.
     pub(super) fn listener(&mut self, door: usize, request: &Request<'_>) {
         let is_first = self.layers == 0;
         let listener = self.document.found[door].at.clone();
@@ -155,7 +145,7 @@ impl Search<'_, '_, '_> {
         self.layers -= 1;
     }
 
-    /// Adds what a request meets in a filter chain.
+    /// Adds the replaced parts for a request in a filter chain.
     fn chain(&mut self, chain: &Pointer, request: &Request<'_>) {
         let way = through(self.document, chain, request);
         let [host, place] = [&way.server, &way.location]
@@ -191,16 +181,18 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds what is replaced of how a connection manager treats a request; `levels` are the route, if there is one, and what
-    /// is around it.
+    /// Adds the replaced parts in a connection manager's treatment of a request; `levels` are the route, if there is
+    /// one, and the levels around it.
     fn route(&mut self, manager: &Pointer, levels: &[Pointer], request: &Request<'_>) {
         self.tracing(manager, &levels[0], request);
         for level in levels {
             self.by_address(level, "route");
         }
         let json = self.json;
-        let inner = weighted(json, &levels[0].child("route")).into_iter();
-        let mut each: Vec<_> = inner.map(|one| [&[one], levels].concat()).collect();
+        let mut each: Vec<_> = weighted(json, &levels[0].child("route"))
+            .into_iter()
+            .map(|one| [&[one], levels].concat())
+            .collect();
         if each.is_empty() {
             each.push(levels.to_vec());
         }
@@ -215,8 +207,10 @@ impl Search<'_, '_, '_> {
                 }
             }
         }
-        let places = levels.iter().flat_map(|it| [it.child("route"), it.clone()]);
-        let mut lists = places.map(|it| items(json, it.child("request_mirror_policies")));
+        let mut lists = levels
+            .iter()
+            .flat_map(|it| [it.child("route"), it.clone()])
+            .map(|it| items(json, it.child("request_mirror_policies")));
         // The innermost count.
         for mirror in lists.find(|all| !all.is_empty()).unwrap_or_default() {
             let fraction = get(json, &mirror.child("runtime_fraction"));
@@ -227,14 +221,16 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds what is told of a request to those who collect traces.
+    /// Adds the tracing of a request, unless it is off for the request.
     fn tracing(&mut self, manager: &Pointer, route: &Pointer, request: &Request<'_>) {
         let json = self.json;
         let at = manager.child("tracing");
         let tracers = [at.child("provider"), Pointer::parse("/tracing/http")];
         let is_none = |name: &str| {
-            let samplings = [route.child("tracing"), at.clone()].map(|place| place.child(name));
-            let sampling = samplings.iter().find_map(|sampling| get(json, sampling));
+            let sampling = [route.child("tracing"), at.clone()]
+                .map(|place| place.child(name))
+                .iter()
+                .find_map(|sampling| get(json, sampling));
             sampling.and_then(|sampling| share(json, sampling)) == Some(false)
         };
         let mut forces = ["traceparent", "x-client-trace-id", "x-envoy-force-trace"].iter();
@@ -245,7 +241,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds what is replaced of a filter, or of what a level says of it.
+    /// Adds the replaced parts of a filter, or of a level's settings for it.
     pub(super) fn filter(&mut self, at: &Pointer, levels: &[Pointer], request: &Request<'_>) {
         match replaced(self.json, at, levels, request) {
             Some((name, ReplacedPart::Service)) => self.service(at, at, name, request),
@@ -268,8 +264,8 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds a service that is asked about a request, and what its clusters lose; one that listeners of the configuration
-    /// are stays as it is.
+    /// Adds a service that is asked about a request, and the parts that its clusters lose. A service that consists of
+    /// listeners of the configuration is not replaced.
     fn service(&mut self, spot: &Pointer, at: &Pointer, name: &str, request: &Request<'_>) {
         let mut all = Vec::new();
         let value = get(self.json, at).unwrap_or(&Json::Null);
@@ -289,7 +285,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Adds the first matcher by the client's address in a part.
+    /// Adds the first matcher in a part that uses the client's address.
     fn by_address(&mut self, at: &Pointer, name: &str) {
         let is_one_of = |key: &str, names: &[&str]| {
             let mut names = names.iter();

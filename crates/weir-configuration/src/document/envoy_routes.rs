@@ -32,32 +32,30 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
     }
 }
 
-/// A listener's own rules for its chains, in place of what each chain says of itself.
+/// Key of a listener's own rules for its chains, which replace the conditions in each chain.
 pub(super) const MATCHER: &str = "filter_chain_matcher";
 
-/// The filter chains of a listener that speak as a request does.
+/// Returns the filter chains of a listener that a request can use: with TLS, only those that speak it.
 fn candidates(document: &Document<'_>, door: usize, request: &Request<'_>) -> Vec<Pointer> {
     let listener = &document.found[door].at;
-    let mut all = match request.is_tls() {
-        true => tls_chains(document.json, listener),
-        false => chains(document.json, listener),
+    let mut all = if request.is_tls() {
+        tls_chains(document.json, listener)
+    } else {
+        chains(document.json, listener)
     };
     all.retain(|chain| get(document.json, chain).is_some());
     all
 }
 
-/// Whether a filter chain is for some clients, addresses or protocols, of which a request says nothing.
+/// Returns true if a filter chain is for some clients, addresses or protocols, about which a request says nothing.
 fn is_by_more(json: &Json, chain: &Pointer) -> bool {
     let known = ["destination_port", "server_names", "transport_protocol"];
     let matching = get(json, &chain.child("filter_chain_match")).and_then(Json::as_object);
-    let mut keys = matching
-        .into_iter()
-        .flatten()
-        .filter(|(_, value)| !value.is_null());
+    let mut keys = matching.into_iter().flatten().filter(|(_, value)| !value.is_null());
     keys.any(|(name, _)| !is_any(name, &known))
 }
 
-/// The filter chain that a request takes; all that it could take where more than the request decides.
+/// Returns the filter chain that a request takes, or all that it could take if more than the request decides.
 pub(super) fn chains_taken(
     document: &Document<'_>,
     door: usize,
@@ -75,7 +73,7 @@ pub(super) fn chains_taken(
     chain.into_iter().collect()
 }
 
-/// What a filter chain wants of clients that a load has not.
+/// Returns the demand of a filter chain that clients of a load cannot meet, if it has one.
 fn barrier(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> Option<Barrier> {
     let demand = chain.join(CHAIN_TLS).child("require_client_certificate");
     if is_true(document.json, &demand) && !request.is_certified {
@@ -87,27 +85,26 @@ fn barrier(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> O
     is_http2.then(|| Barrier::http2(document.place(&codec), "codec_type: HTTP2"))
 }
 
-/// The configuration of a chain's first filter of a type.
+/// Returns the configuration of a chain's first filter of a type.
 pub(super) fn filter(json: &Json, chain: &Pointer, message: &str) -> Option<Pointer> {
-    let filters = items(json, chain.child("filters")).into_iter();
-    let mut configs = filters.map(|filter| filter.child("typed_config"));
+    let mut configs =
+        items(json, chain.child("filters")).into_iter().map(|filter| filter.child("typed_config"));
     configs.find(|config| get(json, config).is_some_and(|it| is_of_type(it, message)))
 }
 
-/// The way of a request through a filter chain.
+/// Returns the way of a request through a filter chain.
 pub(super) fn through(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> Way {
     let of_type = |message: &str| filter(document.json, chain, message);
     match (of_type("HttpConnectionManager"), of_type("TcpProxy")) {
         (Some(manager), _) => managed(document, &manager, request),
-        (None, Some(proxy)) => Way {
-            location: Some(document.spot(&proxy, "tcp_proxy")),
-            ..Way::end(Answer::Tunnels)
-        },
+        (None, Some(proxy)) => {
+            Way { location: Some(document.spot(&proxy, "tcp_proxy")), ..Way::end(Answer::Tunnels) }
+        }
         (None, None) => Way::end(Answer::Unknown),
     }
 }
 
-/// Why no filter chain takes a name.
+/// Returns the answer for a name that no filter chain takes, with the reason.
 fn untaken(document: &Document<'_>, listener: &Listening, request: &Request<'_>) -> Answer {
     let name = request.server_name.unwrap_or(request.host);
     let in_clear: Vec<Pointer> = chains(document.json, &listener.at)
@@ -122,8 +119,8 @@ fn untaken(document: &Document<'_>, listener: &Listening, request: &Request<'_>)
     })
 }
 
-/// The filter chain that a connection takes: by destination port, server name, transport protocol; in each the
-/// most specific that there is.
+/// Returns the filter chain that a connection takes: by destination port, then server name, then transport protocol,
+/// the most specific first in each.
 fn chain(
     document: &Document<'_>,
     all: &[Pointer],
@@ -146,19 +143,18 @@ fn chain(
                 let name = request.server_name?;
                 texts(&names)
                     .into_iter()
-                    .filter_map(|own| match own.eq_ignore_ascii_case(name) {
-                        true => Some(usize::MAX),
-                        false => wildcard(own, name),
+                    .filter_map(|own| {
+                        if own.eq_ignore_ascii_case(name) {
+                            Some(usize::MAX)
+                        } else {
+                            wildcard(own, name)
+                        }
                     })
                     .max()?
             }
         };
         let transport = said(chain, "transport_protocol");
-        let of_transport = match transport
-            .as_ref()
-            .and_then(Json::as_str)
-            .unwrap_or_default()
-        {
+        let of_transport = match transport.as_ref().and_then(Json::as_str).unwrap_or_default() {
             "" => 0,
             "tls" if request.is_tls() => 1,
             "raw_buffer" if !request.is_tls() => 1,
@@ -171,16 +167,14 @@ fn chain(
     best.map(|(_, chain)| chain.clone())
 }
 
-/// The way through a connection manager.
+/// Returns the way of a request through a connection manager.
 fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) -> Way {
     let json = document.json;
-    let checks = items(json, manager.child("http_filters"))
-        .into_iter()
-        .any(|filter| {
-            get(json, &filter.child("typed_config")).is_some_and(|config| {
-                is_of_type(config, "HealthCheck") && is_checked(config, request.path)
-            })
-        });
+    let checks = items(json, manager.child("http_filters")).into_iter().any(|filter| {
+        get(json, &filter.child("typed_config")).is_some_and(|config| {
+            is_of_type(config, "HealthCheck") && is_checked(config, request.path)
+        })
+    });
     if checks {
         return Way::end(Answer::Statistics);
     }
@@ -189,8 +183,9 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         return Way::end(Answer::Unknown);
     }
     let ranked = items(json, &hosts).into_iter().filter_map(|host| {
-        let domains = texts(get(json, &host.child("domains"))?).into_iter();
-        let ranks = domains.filter_map(|domain| domain_rank(domain, request.authority));
+        let ranks = texts(get(json, &host.child("domains"))?)
+            .into_iter()
+            .filter_map(|domain| domain_rank(domain, request.authority));
         Some((ranks.max()?, host))
     });
     let Some((_, host)) = ranked.max_by_key(|(rank, _)| *rank) else {
@@ -200,17 +195,12 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         )));
     };
     let value = get(json, &host).unwrap_or(&Json::Null);
-    let name = field(value, "name")
-        .and_then(Json::as_str)
-        .unwrap_or_default();
+    let name = field(value, "name").and_then(Json::as_str).unwrap_or_default();
     let server = Some(document.spot(&host, format!("virtual host {name}")));
     let requires =
         field(value, "require_tls").is_some_and(|it| !it.is_null() && !is_constant(it, "NONE", 0));
     if !request.is_tls() && requires {
-        return Way {
-            server,
-            ..Way::end(Answer::Redirects)
-        };
+        return Way { server, ..Way::end(Answer::Redirects) };
     }
     let routes = items(json, host.child("routes"));
     let (route, is_sure) = taken(json, &routes, request);
@@ -220,28 +210,25 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         None if !is_matched => Answer::Nothing(format!("virtual host {name} has no route for it")),
         _ => Answer::Unknown,
     };
-    let of_route = |route: &Pointer| {
-        let name = route_name(get(json, route).unwrap_or(&Json::Null));
-        document.spot(route, name)
-    };
     Way {
         server,
-        location: route.as_ref().map(of_route),
+        location: route.as_ref().map(|route| {
+            let name = route_name(get(json, route).unwrap_or(&Json::Null));
+            document.spot(route, name)
+        }),
         ..Way::end(answer)
     }
 }
 
-/// The first route that may take a request, and whether that is sure.
+/// Returns the first route that may take a request, and true if it certainly does.
 fn taken(json: &Json, routes: &[Pointer], request: &Request<'_>) -> (Option<Pointer>, bool) {
     let first = may_take(json, routes.to_vec(), request).into_iter().next();
-    let is_sure = first
-        .as_ref()
-        .is_some_and(|first| is_taken(json, first, request) == Some(true));
+    let is_sure = first.as_ref().is_some_and(|first| is_taken(json, first, request) == Some(true));
     (first, is_sure)
 }
 
-/// Those of some routes that may take a request: the first that surely does, and those before it whose conditions are not
-/// decided.
+/// Returns the routes that may take a request: the first that certainly does, and those before it whose conditions are
+/// not decided.
 pub(super) fn may_take(
     json: &Json,
     mut routes: Vec<Pointer>,
@@ -257,11 +244,10 @@ pub(super) fn may_take(
     routes
 }
 
-/// Whether a health check answers a path itself.
+/// Returns true if a health check answers a path itself.
 fn is_checked(config: &Json, path: &str) -> bool {
     let passes = field(config, "pass_through_mode") == Some(&Json::Bool(true));
-    let headers = field(config, "headers").and_then(Json::as_array);
-    let mut headers = headers.into_iter().flatten();
+    let mut headers = field(config, "headers").and_then(Json::as_array).into_iter().flatten();
     !passes
         && headers.any(|header| {
             let exact = field(header, "exact_match")
@@ -271,7 +257,7 @@ fn is_checked(config: &Json, path: &str) -> bool {
         })
 }
 
-/// The texts of a list, or the one that stands in its place.
+/// Returns the texts of a list, or the one text in place of a list.
 pub(super) fn texts(value: &Json) -> Vec<&str> {
     match value {
         Json::Array(items) => items.iter().filter_map(Json::as_str).collect(),
@@ -279,7 +265,8 @@ pub(super) fn texts(value: &Json) -> Vec<&str> {
     }
 }
 
-/// How closely a domain is a host: exactly, by its end, by its begin, or as any does.
+/// Returns how closely a domain matches a host, the greater the closer: exactly, by its end, by its beginning, or as
+/// `*`. None if it does not match.
 fn domain_rank(domain: &str, host: &str) -> Option<(u8, usize)> {
     match domain {
         "*" => Some((0, 0)),
@@ -301,14 +288,12 @@ const DECIDED: [&str; 7] = [
     "headers",
 ];
 
-/// Whether a field is one of these, in either spelling of protobuf's JSON.
+/// Returns true if a field has one of these names, in either spelling of protobuf's JSON.
 fn is_any(field: &str, names: &[&str]) -> bool {
-    names
-        .iter()
-        .any(|name| field == *name || field == camel(name))
+    names.iter().any(|name| field == *name || field == camel(name))
 }
 
-/// Whether a route takes a request; `None`: more than the request decides it.
+/// Returns true if a route takes a request; None if more than the request decides.
 fn is_taken(json: &Json, route: &Pointer, request: &Request<'_>) -> Option<bool> {
     let Some(matching) = get(json, &route.child("match")) else {
         return Some(false);
@@ -317,10 +302,8 @@ fn is_taken(json: &Json, route: &Pointer, request: &Request<'_>) -> Option<bool>
         return Some(false);
     }
     let headers = field(matching, "headers").map_or_else(Vec::new, list);
-    let mut said: Vec<Option<bool>> = headers
-        .iter()
-        .map(|header| has_header(header, request))
-        .collect();
+    let mut said: Vec<Option<bool>> =
+        headers.iter().map(|header| has_header(header, request)).collect();
     for (name, value) in matching.as_object().into_iter().flatten() {
         said.push(if is_any(name, &DECIDED) {
             continue;
@@ -335,13 +318,10 @@ fn is_taken(json: &Json, route: &Pointer, request: &Request<'_>) -> Option<bool>
             None
         });
     }
-    match said.contains(&Some(false)) {
-        true => Some(false),
-        false => (!said.contains(&None)).then_some(true),
-    }
+    if said.contains(&Some(false)) { Some(false) } else { (!said.contains(&None)).then_some(true) }
 }
 
-/// The items of a list, or the one that stands in its place.
+/// Returns the items of a list, or the one value in place of a list.
 fn list(value: &Json) -> Vec<&Json> {
     match value {
         Json::Array(items) => items.iter().collect(),
@@ -349,17 +329,14 @@ fn list(value: &Json) -> Vec<&Json> {
     }
 }
 
-/// Whether a share of requests, or a switch, is all of them or none; `None`: some, or the runtime may say otherwise.
+/// Returns true for a share of all requests, or a switch that is on, and false for no requests. None for a share of
+/// some requests, or if the runtime may set another value.
 pub(super) fn share(json: &Json, share: &Json) -> Option<bool> {
     let key = field(share, "runtime_key").and_then(Json::as_str);
     let layers = field(json, "layered_runtime").map_or(String::new(), Json::to_string);
     // A layer writes `a.b` as `a: {b: …}` too, or has it in a file.
     let last = key.and_then(|key| key.rsplit('.').next());
-    let is_said = |last| {
-        [last, "disk_layer", "diskLayer"]
-            .iter()
-            .any(|it| layers.contains(it))
-    };
+    let is_said = |last| [last, "disk_layer", "diskLayer"].iter().any(|it| layers.contains(it));
     if last.is_some_and(is_said) {
         return None;
     }
@@ -375,17 +352,17 @@ pub(super) fn share(json: &Json, share: &Json) -> Option<bool> {
     } else {
         100.0
     };
-    let amount = field(value, "numerator").or_else(|| field(value, "value"));
-    let amount = amount.map_or(Some(0.0), Json::as_f64)?;
+    let amount = field(value, "numerator")
+        .or_else(|| field(value, "value"))
+        .map_or(Some(0.0), Json::as_f64)?;
     (amount >= all || amount <= 0.0).then_some(amount >= all)
 }
 
-/// Whether a request's path is one of a route's.
+/// Returns true if a request's path matches a route's conditions; None if this cannot be determined.
 fn has_path(matching: &Json, request: &Request<'_>) -> Option<bool> {
     let any_case = field(matching, "case_sensitive") == Some(&Json::Bool(false));
-    let fold = |text: &str| match any_case {
-        true => text.to_ascii_lowercase(),
-        false => text.to_owned(),
+    let fold = |text: &str| {
+        if any_case { text.to_ascii_lowercase() } else { text.to_owned() }
     };
     let path = fold(request.path);
     let text = |name: &str| field(matching, name).and_then(Json::as_str).map(fold);
@@ -407,7 +384,7 @@ fn has_path(matching: &Json, request: &Request<'_>) -> Option<bool> {
     is_found(&format!("^(?:{expression})$"), any_case, &path)
 }
 
-/// Whether a request has a header as a route asks for it.
+/// Returns true if a request has a header that a route demands; None if this cannot be determined.
 fn has_header(matching: &Json, request: &Request<'_>) -> Option<bool> {
     // Envoy sets these itself.
     const OWN: [&str; 3] = ["x-envoy-", "x-forwarded-", "x-request-id"];
@@ -440,17 +417,14 @@ fn has_header(matching: &Json, request: &Request<'_>) -> Option<bool> {
     }
 }
 
-/// Whether a text is as a `StringMatcher` has it.
+/// Returns true if a text matches a `StringMatcher`; None if this cannot be determined.
 fn is_text(value: &str, matching: &Json) -> Option<bool> {
     if field(matching, "ignore_case") == Some(&Json::Bool(true)) {
         return None;
     }
     let known = ["exact", "prefix", "suffix", "contains", "safe_regex"];
-    let mut said = known
-        .into_iter()
-        .filter_map(|how| Some((how, field(matching, how)?)));
-    said.next()
-        .and_then(|(how, pattern)| is_so(value, how, pattern))
+    let mut said = known.into_iter().filter_map(|how| Some((how, field(matching, how)?)));
+    said.next().and_then(|(how, pattern)| is_so(value, how, pattern))
 }
 
 fn is_so(value: &str, how: &str, pattern: &Json) -> Option<bool> {
@@ -475,9 +449,7 @@ fn is_so(value: &str, how: &str, pattern: &Json) -> Option<bool> {
 fn route_name(route: &Json) -> String {
     let matching = field(route, "match").unwrap_or(&Json::Null);
     let known = ["prefix", "path", "path_separated_prefix"];
-    let mut said = known
-        .iter()
-        .filter_map(|name| Some((name, field(matching, name)?.as_str()?)));
+    let mut said = known.iter().filter_map(|name| Some((name, field(matching, name)?.as_str()?)));
     match said.next() {
         Some((name, path)) => format!("route with {name} {path}"),
         None => "route".to_owned(),

@@ -1,4 +1,4 @@
-//! The way to a value.
+//! Finds values in a document by pointer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,35 +9,33 @@ use super::tree::{Node, Tree, Value, camel, position};
 use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
 
-/// Stands in a pointer for the item behind the last one of a list (RFC 6901).
+/// Token of a pointer that stands for the item behind the last one of a list (RFC 6901).
 pub(super) const BEHIND: &str = "-";
 
-/// Stands for the first item of a list; and for an object itself where a list belongs, which Envoy reads as
-/// a list of one (`clusters: {name: app}`).
+/// Token of a pointer that stands for the first item of a list. It also stands for an object itself in place of a list,
+/// which Envoy reads as a list of one (`clusters: {name: app}`).
 const FIRST: &str = "0";
 
-/// A value by pointer, in either spelling of Envoy's fields.
+/// Returns the value at a pointer, in either spelling of Envoy's fields.
 pub(super) fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
-    at.tokens()
-        .iter()
-        .try_fold(document, |value, token| match value {
-            Json::Array(items) => items.get(token.parse::<usize>().ok()?),
-            value if token == FIRST => Some(field(value, token).unwrap_or(value)),
-            value => field(value, token),
-        })
+    at.tokens().iter().try_fold(document, |value, token| match value {
+        Json::Array(items) => items.get(token.parse::<usize>().ok()?),
+        value if token == FIRST => Some(field(value, token).unwrap_or(value)),
+        value => field(value, token),
+    })
 }
 
-/// A text by pointer.
+/// Returns the text at a pointer.
 pub(super) fn text(document: &Json, at: impl Into<Pointer>) -> Option<&str> {
     get(document, &at.into()).and_then(Json::as_str)
 }
 
-/// Returns true if a switch is there and on.
+/// Returns true if the value at a pointer is `true`.
 pub(super) fn is_true(document: &Json, at: impl Into<Pointer>) -> bool {
     get(document, &at.into()) == Some(&Json::Bool(true))
 }
 
-/// Pointers to the items of a list, or to the one object that stands in its place.
+/// Returns pointers to the items of a list, or to the one object in place of a list.
 pub(super) fn items(document: &Json, at: impl Into<Pointer>) -> Vec<Pointer> {
     let at = at.into();
     let count = match get(document, &at) {
@@ -48,59 +46,52 @@ pub(super) fn items(document: &Json, at: impl Into<Pointer>) -> Vec<Pointer> {
     (0..count).map(|index| at.child(index)).collect()
 }
 
-/// A value by its key, in either spelling.
+/// Returns the value of a key, in either spelling.
 pub(super) fn field<'d>(value: &'d Json, name: &str) -> Option<&'d Json> {
     value.get(name).or_else(|| value.get(camel(name)))
 }
 
-/// Whether a value is a constant of an enumeration, by its name or number. Envoy has its reader of JSON take names in any
-/// case, with dashes for underscores (`case_insensitive_enum_parsing` of protobuf).
+/// Returns true if a value is a constant of an enumeration, by its name or number. Envoy's reader of JSON takes names
+/// in any case, with dashes for underscores (`case_insensitive_enum_parsing` of protobuf).
 pub(super) fn is_constant(value: &Json, name: &str, number: u64) -> bool {
-    let is_name = |text: &str| text.replace('-', "_").eq_ignore_ascii_case(name);
-    value.as_u64() == Some(number) || value.as_str().is_some_and(is_name)
+    value.as_u64() == Some(number)
+        || value.as_str().is_some_and(|text| text.replace('-', "_").eq_ignore_ascii_case(name))
 }
 
-/// What is at the end of a pointer.
+/// Result of following a pointer.
 pub(super) enum Found<'n> {
-    /// A value, and what it is in.
+    /// A value is there, in this place.
     There(Place<'n>),
-    /// Nothing: the deepest value that is there, and how many steps lead to it.
+    /// No value is there: the deepest value on the way, and the number of steps that lead to it.
     Missing(Place<'n>, usize),
 }
 
-/// A value and the collection that it is in, with its place there.
+/// A value, and the collection that it is in with its index there.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'n> {
     pub(super) node: &'n Node,
     pub(super) holder: Option<(&'n Node, usize)>,
 }
 
-/// Finds values, and keeps in mind which aliases it came by.
+/// Finds values, and keeps track of the aliases on the way to them.
 pub(super) struct Finder<'n> {
     file: &'n SourceFile,
     tree: &'n Tree,
-    /// For each anchor: the places by which changes got to its node.
+    /// For each anchor: the positions from which changes reached its node.
     crossed: BTreeMap<usize, BTreeSet<usize>>,
 }
 
 impl<'n> Finder<'n> {
     pub(super) fn new(file: &'n SourceFile, tree: &'n Tree) -> Finder<'n> {
-        Finder {
-            file,
-            tree,
-            crossed: BTreeMap::new(),
-        }
+        Finder { file, tree, crossed: BTreeMap::new() }
     }
 
-    /// Goes a pointer's way. An alias at its end is the value.
+    /// Follows a pointer. An alias at its end is returned as the value.
     ///
     /// # Errors
-    /// The way leads through something that is no collection, or past the end of a list.
+    /// Returns an error if the way leads through a value that is no collection, or past the end of a list.
     pub(super) fn find(&mut self, pointer: &Pointer) -> Result<Found<'n>, ConfigurationError> {
-        let mut place = Place {
-            node: &self.tree.root,
-            holder: None,
-        };
+        let mut place = Place { node: &self.tree.root, holder: None };
         for (steps, token) in pointer.tokens().iter().enumerate() {
             let node = self.enter(place.node);
             place.node = node;
@@ -111,18 +102,16 @@ impl<'n> Finder<'n> {
                     None => return Ok(Found::Missing(place, steps)),
                 },
                 Value::List(_) if token == BEHIND => return Ok(Found::Missing(place, steps)),
-                Value::List(items) => match token
-                    .parse()
-                    .ok()
-                    .and_then(|i: usize| Some((items.get(i)?, i)))
-                {
-                    Some(item) => item,
-                    None => {
-                        let what = format!("`{}` has no item {token}", pointer.first(steps));
-                        let hint = format!("it has {}, counted from 0", items.len());
-                        return Err(error(self.file, node.span.start, what).hint(hint));
+                Value::List(items) => {
+                    match token.parse().ok().and_then(|i: usize| Some((items.get(i)?, i))) {
+                        Some(item) => item,
+                        None => {
+                            let what = format!("`{}` has no item {token}", pointer.first(steps));
+                            let hint = format!("it has {}, counted from 0", items.len());
+                            return Err(error(self.file, node.span.start, what).hint(hint));
+                        }
                     }
-                },
+                }
                 _ if self.tree.meaning(node).is_null() => return Ok(Found::Missing(place, steps)),
                 _ => {
                     let what = format!(
@@ -132,41 +121,30 @@ impl<'n> Finder<'n> {
                     return Err(error(self.file, node.span.start, what));
                 }
             };
-            place = Place {
-                node: next,
-                holder: Some((node, index)),
-            };
+            place = Place { node: next, holder: Some((node, index)) };
         }
         Ok(Found::There(place))
     }
 
-    /// What a node means, which from now on is changed inside.
+    /// Returns the node that `node` stands for, and records that its contents will be changed.
     pub(super) fn enter(&mut self, node: &'n Node) -> &'n Node {
         let anchor = match node.value {
             Value::Alias(anchor) => Some(anchor),
             _ => node.anchor,
         };
         if let Some(anchor) = anchor {
-            self.crossed
-                .entry(anchor)
-                .or_default()
-                .insert(node.span.start);
+            self.crossed.entry(anchor).or_default().insert(node.span.start);
         }
         self.tree.resolve(node)
     }
 
-    /// Whether nothing is changed for anybody that was not to be changed.
+    /// Checks that no value is changed in places that are not to be changed.
     ///
     /// # Errors
-    /// A value that is changed is also that of an alias elsewhere, or the other way round.
+    /// Returns an error if a value is shared by an anchor and its aliases, and not all of them are to be changed.
     pub(super) fn check(&self) -> Result<(), ConfigurationError> {
         for (anchor, places) in &self.crossed {
-            let all = self
-                .tree
-                .references
-                .get(anchor)
-                .copied()
-                .unwrap_or_default();
+            let all = self.tree.references.get(anchor).copied().unwrap_or_default();
             if places.len() < all {
                 let at = places.first().copied().unwrap_or_default();
                 let what = "this value is shared by an anchor and its aliases, \

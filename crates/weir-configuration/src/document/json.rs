@@ -1,4 +1,4 @@
-//! JSON with the place of every value.
+//! Reader of JSON that records the position of every value.
 
 use super::tree::{Entry, MOST_VALUES, Node, Style, Value};
 use crate::place::error;
@@ -7,42 +7,36 @@ use crate::{ConfigurationError, SourceFile};
 /// Reads a document.
 ///
 /// # Errors
-/// It is not JSON: serde_json says so, and where. It limits depth too, to 128. Or it has too many values.
+/// Returns an error if the text is not JSON, with the reason and the position from serde_json, which also limits the
+/// depth to 128; or if it has too many values.
 pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
     // Every value but the first comes behind one of these; some stand in texts.
     let mut before = file.text.bytes().enumerate();
-    let is_before = |(_, byte): &(usize, u8)| matches!(byte, b',' | b'[' | b'{');
-    if let Some((at, _)) = before.by_ref().filter(is_before).nth(MOST_VALUES) {
+    if let Some((at, _)) =
+        before.by_ref().filter(|(_, byte)| matches!(byte, b',' | b'[' | b'{')).nth(MOST_VALUES)
+    {
         return Err(error(file, at, "too many values"));
     }
     serde_json::from_str::<serde_json::Value>(&file.text).map_err(|e| {
         let at = byte_of(&file.text, e.line(), e.column());
         let said = e.to_string();
-        let said = said
-            .rsplit_once(" at line ")
-            .map_or(said.as_str(), |(said, _)| said);
+        let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
         let what = format!("this is not JSON: {said}");
         error(file, at, what).hint("check commas, quotes and braces here and in the line above")
     })?;
-    Ok(Reader {
-        text: &file.text,
-        at: 0,
-    }
-    .node())
+    Ok(Reader { text: &file.text, at: 0 }.node())
 }
 
-/// serde_json counts columns in bytes, and the one that it complains about is counted already.
+/// Converts a position from serde_json to a byte offset. serde_json counts columns in bytes, and includes the one that
+/// it complains about.
 fn byte_of(text: &str, line: usize, column: usize) -> usize {
-    let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
-    let at = lines.map(str::len).sum::<usize>() + column.saturating_sub(1);
+    let at = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>()
+        + column.saturating_sub(1);
     let at = at.min(text.len());
-    (0..=at)
-        .rev()
-        .find(|&at| text.is_char_boundary(at))
-        .unwrap_or(0)
+    (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// Finds the places in a text that is known to be JSON.
+/// Finds the positions of values in a text that is known to be JSON.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
@@ -55,17 +49,10 @@ impl Reader<'_> {
         let value = match self.peek() {
             Some(b'{') => self.map(),
             Some(b'[') => self.list(),
-            Some(b'"') => Value::Scalar {
-                text: self.string(),
-                style: Style::Double,
-            },
+            Some(b'"') => Value::Scalar { text: self.string(), style: Style::Double },
             _ => self.word(),
         };
-        Node {
-            span: start..self.at,
-            value,
-            anchor: None,
-        }
+        Node { span: start..self.at, value, anchor: None }
     }
 
     fn map(&mut self) -> Value {
@@ -77,16 +64,9 @@ impl Reader<'_> {
             self.blanks();
             self.at += 1;
             let value = self.node();
-            entries.push(Entry {
-                key,
-                key_span,
-                value,
-            });
+            entries.push(Entry { key, key_span, value });
         }
-        Value::Map {
-            entries,
-            flow: true,
-        }
+        Value::Map { entries, flow: true }
     }
 
     fn list(&mut self) -> Value {
@@ -97,7 +77,7 @@ impl Reader<'_> {
         Value::List(items)
     }
 
-    /// Steps over an opening bracket or a comma; whether something follows before `close`.
+    /// Steps over an opening bracket or a comma; returns true if something follows before `close`.
     fn next_item(&mut self, close: u8) -> bool {
         self.blanks();
         if self.peek() != Some(close) {
@@ -128,10 +108,7 @@ impl Reader<'_> {
         let is_over = |c: char| c.is_ascii_whitespace() || matches!(c, ',' | ']' | '}');
         let word = &rest[..rest.find(is_over).unwrap_or(rest.len())];
         self.at += word.len();
-        Value::Scalar {
-            text: word.to_owned(),
-            style: Style::Plain,
-        }
+        Value::Scalar { text: word.to_owned(), style: Style::Plain }
     }
 
     fn blanks(&mut self) {

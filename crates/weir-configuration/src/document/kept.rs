@@ -1,4 +1,5 @@
-//! What a copy keeps of a document: all that no edit replaces or takes out, as it stands in the user's file.
+//! Checks the parts of a document that a copy keeps: everything that no edit replaces or takes out, as it stands in the
+//! user's file.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +11,17 @@ use crate::{ConfigurationError, SourceFile};
 
 /// A value that is kept.
 pub(super) struct Kept<'n> {
-    /// The key that it stands behind, or that of the list that it is in.
+    /// Key of the value, or of the list that the value is in.
     pub(super) key: &'n str,
-    /// The key of what that is in.
+    /// Key of the object that contains `key`.
     pub(super) outer: &'n str,
-    /// Where the key begins, or the item.
+    /// Byte offset at which the key, or the item of a list, begins.
     pub(super) at: usize,
     pub(super) node: &'n Node,
 }
 
 impl Kept<'_> {
-    /// The text of a scalar; empty for a collection and an alias.
+    /// Returns the text of a scalar; empty for a collection and an alias.
     pub(super) fn text(&self) -> &str {
         match &self.node.value {
             Value::Scalar { text, .. } => text,
@@ -29,19 +30,19 @@ impl Kept<'_> {
     }
 }
 
-/// What a dialect knows of what its copies may keep.
+/// Rules of a dialect about the values that its copies may keep.
 pub(super) struct Known {
-    /// What is foreign about a value, if anything is.
+    /// Returns the reason why a copy must not keep a value; None if it may.
     pub(super) foreign: fn(&Kept<'_>) -> Option<String>,
-    /// What to do besides leaving it out.
+    /// Hint in addition to leaving the value out.
     pub(super) hint: &'static str,
 }
 
-/// Looks at all that no edit replaces or takes out. What has an anchor is looked at where it stands, and so are
-/// keys that are said twice.
+/// Checks everything that no edit replaces or takes out. A value with an anchor is checked where it stands, and so are
+/// keys that occur twice.
 ///
 /// # Errors
-/// The first that could ask or write something else than the copy may, with its place.
+/// Returns an error for the first value that could contact or write something that a copy must not, with its place.
 pub(super) fn check(
     file: &SourceFile,
     tree: &Tree,
@@ -71,37 +72,29 @@ struct Search {
 }
 
 impl Search {
-    /// The byte of the first value that is foreign, and why it is.
+    /// Returns the byte offset of the first foreign value, and the reason why it is foreign.
     fn below(&self, node: &Node, [outer, key]: [&str; 2], at: usize) -> Option<(usize, String)> {
         if self.gone.contains(&place_of(node)) {
             return None;
         }
-        let kept = Kept {
-            key,
-            outer,
-            at,
-            node,
-        };
+        let kept = Kept { key, outer, at, node };
         if let Some(what) = (self.foreign)(&kept) {
             return Some((kept.at, what));
         }
         match &node.value {
             Value::Map { entries, .. } => entries.iter().find_map(|entry| {
-                self.below(
-                    &entry.value,
-                    [key, entry.key.as_str()],
-                    entry.key_span.start,
-                )
+                self.below(&entry.value, [key, entry.key.as_str()], entry.key_span.start)
             }),
-            Value::List(items) => items
-                .iter()
-                .find_map(|item| self.below(item, [outer, key], item.span.start)),
+            Value::List(items) => {
+                items.iter().find_map(|item| self.below(item, [outer, key], item.span.start))
+            }
             Value::Scalar { .. } | Value::Alias(_) => None,
         }
     }
 }
 
-/// A list in block style begins where its first item does, and may end there too.
+/// Returns the key that identifies a node: its byte range, and true for a list. A list in block style begins where its
+/// first item does, and may also end there.
 fn place_of(node: &Node) -> (usize, usize, bool) {
     let is_list = matches!(node.value, Value::List(_));
     (node.span.start, node.span.end, is_list)

@@ -1,14 +1,14 @@
-//! Where a document has its program listen.
+//! The addresses on which a document makes its program listen.
 
 use super::pointer::Pointer;
 
-/// A place where a document has its program listen.
+/// An address on which a document makes its program listen.
 pub(super) struct Listening {
-    /// The value that says where.
+    /// Pointer to the value that sets the address.
     pub(super) at: Pointer,
-    /// What it belongs to: addresses of one server share what it does.
+    /// Pointer to the server that the address belongs to; addresses of one server share its behaviour.
     pub(super) server: Pointer,
-    /// The address as messages have it.
+    /// Address as messages show it.
     pub(super) address: String,
     pub(super) port: Option<u16>,
     pub(super) tls: bool,
@@ -16,13 +16,13 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Returns true if a server's address leads to this listener: `127.0.0.1:8080`, or a path.
+    /// Returns true if a server's address (`127.0.0.1:8080`, or a path) leads to this listener.
     pub(super) fn is_behind(&self, server: &str) -> bool {
         !self.udp && leads(server, &self.address)
     }
 }
 
-/// Returns true if a server's address leads to a listener's.
+/// Returns true if a server's address leads to a listener's address.
 pub(super) fn leads(server: &str, listener: &str) -> bool {
     let (Some((host, port)), Some((own, own_port))) =
         (server.rsplit_once(':'), listener.rsplit_once(':'))

@@ -1,5 +1,5 @@
-//! Configurations that are one JSON or YAML document, by path: Envoy's bootstrap and Caddy's JSON.
-//! (A Caddyfile is made JSON by `caddy adapt`, which is the caller's.)
+//! Configurations that are one JSON or YAML document, addressed by path: Envoy's bootstrap and Caddy's JSON. (A
+//! Caddyfile is converted to JSON by `caddy adapt`, which is left to the caller.)
 
 mod asked;
 mod caddy;
@@ -50,29 +50,29 @@ use crate::{Asked, ConfigurationError, Listener, PemLocation, ShownCertificate, 
 use find::{field, get};
 use tree::Tree;
 
-/// Reads a document. It is not changed by being read, but must be one of its format.
+/// Reads a document. Its text is not changed, but must be valid in its format.
 ///
 /// # Errors
-/// The file is missing or not UTF-8, or is no document of this format; with the place.
+/// Returns an error, with the place, if the file is missing, is not UTF-8, or is no document of this format.
 pub fn read(main: &Path, format: Format) -> Result<Source, ConfigurationError> {
     let file = place::read(main)?;
     Tree::parse(&file, format)?;
     Ok(Source::new(vec![file]))
 }
 
-/// What a document means, as JSON.
+/// Returns the value of a document as JSON.
 ///
 /// # Errors
-/// It is no document of its format: none that [`read`] gave.
+/// Returns an error if it is no document of its format, which cannot happen to a document from [`read`].
 pub fn value(source: &Source, format: Format) -> Result<serde_json::Value, ConfigurationError> {
     let tree = Tree::parse(&source.files[0], format)?;
     Ok(tree.meaning(&tree.root))
 }
 
-/// Where the proxy listens.
+/// Returns the addresses on which the proxy listens.
 ///
 /// # Errors
-/// The document cannot be read.
+/// Returns an error if the document cannot be read.
 pub fn listeners(source: &Source, dialect: Dialect) -> Result<Vec<Listener>, ConfigurationError> {
     let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
     let json = tree.meaning(&tree.root);
@@ -83,10 +83,11 @@ pub fn listeners(source: &Source, dialect: Dialect) -> Result<Vec<Listener>, Con
     })
 }
 
-/// Looks up what answers the requests of a load: one for each.
+/// Looks up the answers to the requests of a load, one for each.
 ///
 /// # Errors
-/// The document cannot be read; no listener is as asked; a host or path that is named meets nothing.
+/// Returns an error if the document cannot be read, if no listener matches the load, or if a host or path that the load
+/// names matches nothing.
 pub fn asked(
     source: &Source,
     dialect: Dialect,
@@ -104,10 +105,10 @@ pub fn asked(
     }
 }
 
-/// The certificates that a document shows to the clients of a load.
+/// Returns the certificates that a document shows to the clients of a load.
 ///
 /// # Errors
-/// As of [`asked`].
+/// Returns the errors of [`asked`].
 pub fn certificates(
     source: &Source,
     dialect: Dialect,
@@ -123,9 +124,7 @@ pub fn certificates(
         Dialect::Envoy => {
             let asked = look_up(&document, ask)?;
             let first = asked.first();
-            first.map_or_else(Vec::new, |asked| {
-                envoy_certificates::certificates(&document, asked)
-            })
+            first.map_or_else(Vec::new, |asked| envoy_certificates::certificates(&document, asked))
         }
         Dialect::Caddy => {
             let all = caddy_replaced::certificates(&json).into_iter();
@@ -156,10 +155,10 @@ pub fn certificates(
     Ok(shown)
 }
 
-/// Finds what a copy of a document replaces, of what the requests of a load meet.
+/// Finds the parts on the way of a load's requests that a copy of a document replaces.
 ///
 /// # Errors
-/// As of [`asked`].
+/// Returns the errors of [`asked`].
 pub fn replaced(
     source: &Source,
     dialect: Dialect,

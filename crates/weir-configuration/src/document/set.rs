@@ -1,4 +1,4 @@
-//! Changes by path.
+//! Changes a document by path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use super::tree::{Format, Node, Tree, Value};
 use crate::place::about;
 use crate::{ConfigurationError, Source, SourceFile};
 
-/// One value of a document that is to be there, or not.
+/// Change of one value in a document: the value is set or taken out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// Where.
+    /// Place of the value.
     pub at: Pointer,
-    /// The value as JSON; `None`: the key is taken out.
+    /// Value as JSON; None takes the key out.
     pub value: Option<String>,
 }
 
-/// Edits of a copy, as they come together.
+/// Edits of a copy, collected in order.
 #[derive(Default)]
 pub(super) struct Edits(pub(super) Vec<Edit>);
 
@@ -38,27 +38,27 @@ impl Edits {
 
 /// Puts values into a document, changing nothing else.
 ///
-/// * A value that is there is replaced in its place and style: quotes, if it had some. One that is
-///   equal stays.
-/// * `{}` is there where an object is, whatever is in it.
-/// * What is missing on the way is made, at the end of the innermost object that is there, in its
-///   style: on a line of its own with its neighbours' indentation, or on theirs. `-` in a path is a new
-///   item behind the last one of a list, the same for all edits of that list.
-/// * A key that is taken out takes its line along. An object stays when its last key goes: to many a
-///   configuration an empty one means something.
-/// * YAML's comments, anchors and aliases stay. A value that several places share by an anchor can be
-///   changed only for all of them.
+/// * A value that is there is replaced in its place and style, with quotes if it had some. An equal value stays as it
+///   is.
+/// * `{}` is in force if there is an object, whatever its contents.
+/// * Anything that is missing on the way is made at the end of the innermost object that is there, in its style: on a
+///   line of its own with its neighbours' indentation, or on their line. `-` in a path is a new item behind the last
+///   one of a list, the same for all edits of that list.
+/// * A key that is taken out takes its line along. An object stays when its last key goes: an empty one means something
+///   in many configurations.
+/// * YAML's comments, anchors and aliases stay. A value that several places share by an anchor can be changed only for
+///   all of them.
 ///
 /// # Errors
-/// The document cannot be read; a path leads through a scalar or past the end of a list; a value is
-/// shared with places that are not to be changed; a value is to be replaced, and something in it is to be
-/// changed; a value is not JSON.
+/// Returns an error if the document cannot be read; if a path leads through a scalar or past the end of a list; if a
+/// value is shared with places that are not to be changed; if a value is to be replaced and something in it is to be
+/// changed; or if a value is not JSON.
 pub fn set(source: &Source, format: Format, edits: &[Edit]) -> Result<Source, ConfigurationError> {
     let tree = Tree::parse(&source.files[0], format)?;
     set_in(source, &tree, format, edits)
 }
 
-/// [`set`], of a document that is read already.
+/// Does the same as [`set`] to a document that is already parsed.
 pub(super) fn set_in(
     source: &Source,
     tree: &Tree,
@@ -75,10 +75,7 @@ pub(super) fn set_in(
             outer.push(at);
         }
     }
-    match outer.is_empty() {
-        true => Ok(source),
-        false => take(&source, format, &outer),
-    }
+    if outer.is_empty() { Ok(source) } else { take(&source, format, &outer) }
 }
 
 fn put(
@@ -108,13 +105,12 @@ fn put(
     setter.done(source)
 }
 
-/// What edits lead to.
+/// Changes that edits amount to.
 #[derive(Default)]
 struct Changes<'n> {
-    /// Values that take the place of others.
+    /// Places whose values are replaced, with the new values.
     replaced: Vec<(Place<'n>, Json)>,
-    /// Values that are missing, by the place that they are missing from: several can have a part of the
-    /// way in common.
+    /// Missing values, by the node that they are missing from. Several edits can share a part of their way.
     missing: BTreeMap<(usize, bool), (Place<'n>, Map<String, Json>)>,
 }
 
@@ -145,15 +141,12 @@ impl<'n> Changes<'n> {
         if nest(map, &edit.at.tokens()[steps..], value) {
             return Ok(());
         }
-        let what = format!(
-            "`{}` is to be put into something that is not an object",
-            edit.at
-        );
+        let what = format!("`{}` is to be put into something that is not an object", edit.at);
         Err(about(&file.path, what))
     }
 }
 
-/// Whether nothing is missing from what is to be replaced.
+/// Checks that no missing value belongs into a value that is to be replaced.
 fn apart<'n>(
     file: &SourceFile,
     tree: &Tree,
@@ -175,7 +168,7 @@ fn apart<'n>(
     Ok(())
 }
 
-/// Whether nothing is to be done for a value to be there.
+/// Returns true if the current value needs no change to be `value`.
 fn is_so(now: &Json, value: &Json) -> bool {
     now == value || (is_empty(value) && now.is_object())
 }
@@ -184,23 +177,18 @@ fn is_empty(value: &Json) -> bool {
     value.as_object().is_some_and(Map::is_empty)
 }
 
-/// Replacements without those of aliases whose anchor's value is replaced by the same.
+/// Returns the replacements without those of aliases whose anchor gets the same value.
 fn shared<'n>(finder: &mut Finder<'n>, replaced: Vec<(Place<'n>, Json)>) -> Vec<(Place<'n>, Json)> {
     let value_at = |anchor: usize| {
-        let at = replaced
-            .iter()
-            .find(|(place, _)| place.node.anchor == Some(anchor));
+        let at = replaced.iter().find(|(place, _)| place.node.anchor == Some(anchor));
         at.map(|(_, value)| value.clone())
     };
-    let follows = |(place, value): &(Place<'n>, Json)| match place.node.value {
-        Value::Alias(anchor) => value_at(anchor).as_ref() == Some(value),
-        _ => false,
-    };
-    let (following, rest): (Vec<_>, Vec<_>) = replaced.iter().cloned().partition(follows);
-    for (place, _) in following
-        .iter()
-        .chain(rest.iter().filter(|(p, _)| p.node.anchor.is_some()))
-    {
+    let (following, rest): (Vec<_>, Vec<_>) =
+        replaced.iter().cloned().partition(|(place, value)| match place.node.value {
+            Value::Alias(anchor) => value_at(anchor).as_ref() == Some(value),
+            _ => false,
+        });
+    for (place, _) in following.iter().chain(rest.iter().filter(|(p, _)| p.node.anchor.is_some())) {
         finder.enter(place.node);
     }
     rest
@@ -209,15 +197,12 @@ fn shared<'n>(finder: &mut Finder<'n>, replaced: Vec<(Place<'n>, Json)>) -> Vec<
 fn parsed(edit: &Edit, file: &SourceFile) -> Result<Json, ConfigurationError> {
     let text = edit.value.as_deref().unwrap_or_default();
     serde_json::from_str(text).map_err(|e| {
-        about(
-            &file.path,
-            format!("the value `{text}` for `{}` is not JSON: {e}", edit.at),
-        )
+        about(&file.path, format!("the value `{text}` for `{}` is not JSON: {e}", edit.at))
     })
 }
 
-/// Puts a value below a path of keys and of first items of lists, and makes what is missing. `false`: there
-/// is something on the way that it cannot be put into.
+/// Puts a value below a path of keys and of first items of lists, and makes the missing parts. Returns false if the way
+/// leads through a value that cannot contain it.
 fn nest(map: &mut Map<String, Json>, path: &[String], value: Json) -> bool {
     let [key, rest @ ..] = path else {
         return true;
@@ -247,7 +232,7 @@ fn nest_below(into: &mut Json, path: &[String], value: Json) -> bool {
     }
 }
 
-/// Objects become one with the keys of both; of anything else the last counts.
+/// Merges two objects into one with the keys of both; any other value replaces the one before.
 fn join(into: &mut Json, value: Json) {
     match (into, value) {
         (Json::Object(into), Json::Object(value)) => {
@@ -288,8 +273,8 @@ fn take(
     setter.done(source)
 }
 
-/// Tells collections apart by where they begin, the outer one first: a list in block style begins where its
-/// first item does.
+/// Returns the key that identifies a collection: its first byte, and false for a list. An outer list sorts before its
+/// first item, which begins at the same byte in block style.
 fn begin(node: &Node) -> (usize, bool) {
     (node.span.start, !matches!(node.value, Value::List(_)))
 }

@@ -1,4 +1,4 @@
-//! How the text of a document becomes that of another: replaced values, new entries, entries taken out.
+//! Makes changes to the text of a document: replaces values, adds entries, and takes entries out.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::write::Layout;
 use crate::place::{error, line_end};
 use crate::{ConfigurationError, Source, SourceFile, Splice};
 
-/// What a document is changed with.
+/// Changes to the text of one document, in the document's style.
 pub(super) struct Setter<'n> {
     file: &'n SourceFile,
     tree: &'n Tree,
@@ -31,26 +31,20 @@ impl<'n> Setter<'n> {
             padded: style_of(&tree.root, &|node| is_padded(file, node)).unwrap_or(false),
             short_lists: style_of(&tree.root, &|node| is_short_list(file, node)).unwrap_or(false),
         };
-        Setter {
-            file,
-            tree,
-            layout,
-            splices: Vec::new(),
-        }
+        Setter { file, tree, layout, splices: Vec::new() }
     }
 
-    /// The document with all changes.
+    /// Returns the document with all changes.
     ///
     /// # Errors
-    /// Something is to be changed within what is to be replaced or taken out.
+    /// Returns an error if something is to be changed within a part that is to be replaced or taken out.
     pub(super) fn done(mut self, source: &Source) -> Result<Source, ConfigurationError> {
         // Several ways can lead to one value, by aliases.
         let mut seen = BTreeSet::new();
         self.splices.retain(|splice| {
             splice.range.is_empty() || seen.insert((splice.range.start, splice.range.end))
         });
-        self.splices
-            .sort_by_key(|splice| (splice.range.start, splice.range.end));
+        self.splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
         let mut pairs = self.splices.windows(2);
         match pairs.find(|pair| pair[1].range.start < pair[0].range.end) {
             None => Ok(source.with(self.splices)),
@@ -59,15 +53,11 @@ impl<'n> Setter<'n> {
     }
 
     fn splice(&mut self, range: Range<usize>, text: String) {
-        self.splices.push(Splice {
-            file: 0,
-            range,
-            text,
-        });
+        self.splices.push(Splice { file: 0, range, text });
     }
 
-    /// What a line begins with: the blanks before the first thing on the line of `at`, as far as `at`
-    /// and with blanks for a dash.
+    /// Returns the indentation of the line of `at`: the blanks before the first thing on it, up to `at`, with a blank
+    /// for each dash of YAML.
     fn indent(&self, at: usize) -> String {
         let text = &self.file.text;
         let line = text[..at].rfind('\n').map_or(0, |i| i + 1);
@@ -82,14 +72,14 @@ impl<'n> Setter<'n> {
         }
     }
 
-    /// The end of the line that `at` is in, before its line end.
+    /// Returns the end of the line that contains `at`, before its line end.
     fn end_of_line(&self, at: usize) -> usize {
         let rest = &self.file.text[at..];
         let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
         at + line.trim_end_matches('\r').len()
     }
 
-    /// The end of a block's last line that says something: the span of `|` goes further.
+    /// Returns the end of a block's last line that is not empty; the span of a `|` value can go further.
     fn end_of_block(&self, end: usize) -> usize {
         self.end_of_line(self.file.text[..end].trim_end().len())
     }
@@ -106,10 +96,7 @@ impl<'n> Setter<'n> {
         );
         let is_collection = value.is_object() || value.is_array();
         match &node.value {
-            Value::Scalar {
-                style: Style::Block,
-                ..
-            } => {
+            Value::Scalar { style: Style::Block, .. } => {
                 let what = "this value is written as a block with `|` or `>`";
                 Err(error(self.file, node.span.start, what).hint("write it in quotes"))
             }
@@ -139,27 +126,15 @@ impl<'n> Setter<'n> {
         }
     }
 
-    /// Replaces all that stands behind a key in YAML's block style.
+    /// Replaces everything behind a key in YAML's block style.
     fn replace_after_colon(&mut self, place: Place<'_>, value: &Json) {
-        let Some((
-            Node {
-                value: Value::Map { entries, .. },
-                ..
-            },
-            index,
-        )) = place.holder
-        else {
+        let Some((Node { value: Value::Map { entries, .. }, .. }, index)) = place.holder else {
             return;
         };
         let key = &entries[index].key_span;
         let text = &self.file.text;
-        let colon = text[key.end..]
-            .find(':')
-            .map_or(key.end, |i| key.end + i + 1);
-        let end = match place.node.span.is_empty() {
-            true => colon,
-            false => place.node.span.end.max(colon),
-        };
+        let colon = text[key.end..].find(':').map_or(key.end, |i| key.end + i + 1);
+        let end = if place.node.span.is_empty() { colon } else { place.node.span.end.max(colon) };
         let end = colon + text[colon..end].trim_end().len();
         let written = self.layout.after_colon(value, &self.indent(key.start));
         self.splice(colon..end, written);
@@ -178,32 +153,28 @@ impl<'n> Setter<'n> {
     ) -> Result<(), ConfigurationError> {
         let node = self.tree.resolve(place.node);
         match &node.value {
-            Value::Map {
-                entries,
-                flow: false,
-            } => {
+            Value::Map { entries, flow: false } => {
                 let (first, last) = (&entries[0], &entries[entries.len() - 1]);
                 let indent = self.indent(first.key_span.start);
                 let end = self.end_of_block(last.value.span.end.max(last.key_span.end));
-                let entry = |(key, value): (&String, &Json)| {
-                    let entry = self.layout.entry(key, value, &indent);
-                    format!("{}{indent}{entry}", self.layout.line_end)
-                };
-                self.splice(end..end, values.iter().map(entry).collect());
+                self.splice(
+                    end..end,
+                    values
+                        .iter()
+                        .map(|(key, value)| {
+                            let entry = self.layout.entry(key, value, &indent);
+                            format!("{}{indent}{entry}", self.layout.line_end)
+                        })
+                        .collect(),
+                );
             }
-            Value::Map {
-                entries,
-                flow: true,
-            } => match entries.last() {
+            Value::Map { entries, flow: true } => match entries.last() {
                 Some(last) => {
                     let start = last.key_span.start;
                     let end = last.value.span.end;
                     let lines = self.starts_line(start);
                     let quotes = self.file.text[start..].starts_with('"');
-                    let layout = Layout {
-                        quotes,
-                        ..self.layout
-                    };
+                    let layout = Layout { quotes, ..self.layout };
                     let entries = more(layout, values, lines.then(|| self.indent(start)));
                     self.splice(end..end, entries);
                 }
@@ -248,7 +219,7 @@ impl<'n> Setter<'n> {
         self.splice(end..end, values.map(item).collect());
     }
 
-    /// The dash of an item that begins at `at` in block style.
+    /// Returns the position of the dash of an item that begins at `at` in block style.
     fn dash(&self, at: usize) -> usize {
         let before = &self.file.text[..at];
         let line = before.rfind('\n').map_or(0, |i| i + 1);
@@ -257,14 +228,14 @@ impl<'n> Setter<'n> {
         head.trim_end().rfind('-').unwrap_or(at)
     }
 
-    /// Whether nothing but blanks stands before `at` in its line.
+    /// Returns true if nothing but blanks stands before `at` in its line.
     fn starts_line(&self, at: usize) -> bool {
         let before = &self.file.text[..at];
         let line = before.rfind('\n').map_or(0, |i| i + 1);
         line > 0 && before[line..].trim().is_empty()
     }
 
-    /// Entries for an object that has none, or for a null that becomes one.
+    /// Writes entries into an object that has none, or into a null that becomes an object.
     fn fill(
         &mut self,
         place: Place<'_>,
@@ -289,15 +260,14 @@ impl<'n> Setter<'n> {
         Ok(())
     }
 
-    /// Writes a value of YAML in brackets. Where there is none yet, it goes behind the colon; `{key}` has no colon either.
+    /// Writes a YAML value in brackets. If the key has no value yet, the new one goes behind the colon; `{key}` has no
+    /// colon either.
     fn splice_flow(&mut self, place: Place<'_>, value: String) {
         let span = place.node.span.clone();
-        let key = place
-            .holder
-            .and_then(|(holder, index)| match &holder.value {
-                Value::Map { entries, .. } if span.is_empty() => Some(entries[index].key_span.end),
-                _ => None,
-            });
+        let key = place.holder.and_then(|(holder, index)| match &holder.value {
+            Value::Map { entries, .. } if span.is_empty() => Some(entries[index].key_span.end),
+            _ => None,
+        });
         let Some(key) = key else {
             return self.splice(span, value);
         };
@@ -333,40 +303,42 @@ impl<'n> Setter<'n> {
         }
         for &index in indices.range(kept..) {
             let Range { start, end } = parts[index];
-            let range = match is_block(holder) {
-                false => parts[index - 1].end..end,
-                true => {
-                    let before = &self.file.text[..start];
-                    let line = before.trim_end_matches([' ', '\t', '-']);
-                    let start = line.trim_end_matches('\n').trim_end_matches('\r').len();
-                    start..self.end_of_block(end)
-                }
+            let range = if is_block(holder) {
+                let before = &self.file.text[..start];
+                let line = before.trim_end_matches([' ', '\t', '-']);
+                let start = line.trim_end_matches('\n').trim_end_matches('\r').len();
+                start..self.end_of_block(end)
+            } else {
+                parts[index - 1].end..end
             };
             self.splice(range, String::new());
         }
     }
 }
 
-/// Entries behind the last one of an object in braces; on lines of their own with an indentation.
+/// Returns the text of entries that follow the last one of an object in braces, on lines of their own if there is an
+/// indentation.
 fn more(layout: Layout<'_>, values: &Map<String, Json>, indent: Option<String>) -> String {
     let separator = match &indent {
         Some(indent) => format!(",{}{indent}", layout.line_end),
         None => ", ".to_owned(),
     };
-    let entry = |(key, value): (&String, &Json)| {
-        let entry = layout.flow_entry(key, value, indent.as_deref());
-        format!("{separator}{entry}")
-    };
-    values.iter().map(entry).collect()
+    values
+        .iter()
+        .map(|(key, value)| {
+            let entry = layout.flow_entry(key, value, indent.as_deref());
+            format!("{separator}{entry}")
+        })
+        .collect()
 }
 
-/// Two changes that cannot both be made: the place of the inner one.
+/// Returns the error for two changes that cannot both be made, at the place of the inner one.
 pub(super) fn within_another(file: &SourceFile, at: usize) -> ConfigurationError {
     let what = "this is to be changed, and what it is in to be replaced as a whole";
     error(file, at, what).hint("make one of the two changes in the file by hand")
 }
 
-/// The bytes of a collection's parts: of keys with their values, or of items.
+/// Returns the byte ranges of a collection's parts: of its keys with their values, or of its items.
 fn parts(holder: &Node) -> Vec<Range<usize>> {
     match &holder.value {
         Value::Map { entries, .. } => entries
@@ -378,19 +350,19 @@ fn parts(holder: &Node) -> Vec<Range<usize>> {
     }
 }
 
-/// Whether a collection is in YAML's block style, without brackets.
+/// Returns true if a collection is in YAML's block style, without brackets.
 fn is_block(node: &Node) -> bool {
     match &node.value {
         Value::Map { flow, .. } => !flow,
         // With brackets it would begin before its first item.
-        Value::List(items) => items
-            .first()
-            .is_some_and(|first| first.span.start == node.span.start),
+        Value::List(items) => {
+            items.first().is_some_and(|first| first.span.start == node.span.start)
+        }
         Value::Scalar { .. } | Value::Alias(_) => false,
     }
 }
 
-/// What the first collection says that says it, the outer ones first.
+/// Returns the style of the first collection for which `says` returns one, outer collections first.
 fn style_of(node: &Node, says: &dyn Fn(&Node) -> Option<bool>) -> Option<bool> {
     says(node).or_else(|| match &node.value {
         Value::Map { entries, .. } => entries.iter().find_map(|it| style_of(&it.value, says)),
@@ -403,19 +375,14 @@ fn has_quoted_keys(file: &SourceFile, tree: &Tree) -> bool {
     let Value::Map { entries, .. } = &tree.root.value else {
         return false;
     };
-    let mut keys = entries
-        .iter()
-        .map(|entry| &file.text[entry.key_span.clone()]);
+    let mut keys = entries.iter().map(|entry| &file.text[entry.key_span.clone()]);
     keys.next().is_some_and(|key| key.starts_with('"'))
 }
 
-/// Whether dashes stand below the first letter of their key, if this is an object with a list in block style.
+/// Returns true if dashes stand below the first letter of their key; None if this is no object with a list in block
+/// style.
 fn dashes_at_key(file: &SourceFile, node: &Node) -> Option<bool> {
-    let Value::Map {
-        entries,
-        flow: false,
-    } = &node.value
-    else {
+    let Value::Map { entries, flow: false } = &node.value else {
         return None;
     };
     let column = |at: usize| at - file.text[..at].rfind('\n').map_or(0, |end| end + 1);
@@ -426,30 +393,31 @@ fn dashes_at_key(file: &SourceFile, node: &Node) -> Option<bool> {
     Some(column(dash) == column(entry.key_span.start))
 }
 
-/// Whether there is a blank behind the brace, if this is an object in braces on one line.
+/// Returns true if there is a blank behind the opening brace; None if this is no object in braces on one line.
 fn is_padded(file: &SourceFile, node: &Node) -> Option<bool> {
     let text = &file.text[node.span.clone()];
     match &node.value {
-        Value::Map {
-            entries,
-            flow: true,
-        } if !entries.is_empty() && !text.contains('\n') => Some(text.starts_with("{ ")),
+        Value::Map { entries, flow: true } if !entries.is_empty() && !text.contains('\n') => {
+            Some(text.starts_with("{ "))
+        }
         _ => None,
     }
 }
 
-/// Whether a list is on one line, if it is one of scalars.
+/// Returns true if a list is on one line; None if this is no list of scalars.
 fn is_short_list(file: &SourceFile, node: &Node) -> Option<bool> {
-    let is_scalar = |item: &Node| matches!(item.value, Value::Scalar { .. });
     match &node.value {
-        Value::List(items) if !items.is_empty() && items.iter().all(is_scalar) => {
+        Value::List(items)
+            if !items.is_empty()
+                && items.iter().all(|item| matches!(item.value, Value::Scalar { .. })) =>
+        {
             Some(!file.text[node.span.clone()].contains('\n'))
         }
         _ => None,
     }
 }
 
-/// One step of indentation: that of the first key, or of the first key of an object below.
+/// Returns one step of indentation: that of the first key, or of the first key of an object below.
 fn unit<'t>(file: &'t SourceFile, tree: &Tree) -> &'t str {
     let Value::Map { entries, .. } = &tree.root.value else {
         return "  ";
@@ -463,10 +431,7 @@ fn unit<'t>(file: &'t SourceFile, tree: &Tree) -> &'t str {
         let before = &file.text[line..at];
         (!before.is_empty() && before.trim().is_empty()).then_some(before)
     };
-    let unit = entries
-        .first()
-        .into_iter()
-        .chain(inner)
-        .find_map(|entry| blanks(entry.key_span.start));
+    let unit =
+        entries.first().into_iter().chain(inner).find_map(|entry| blanks(entry.key_span.start));
     unit.unwrap_or("  ")
 }

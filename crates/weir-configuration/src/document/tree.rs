@@ -1,4 +1,4 @@
-//! JSON and YAML as one kind of tree whose nodes know their bytes.
+//! Common tree of JSON and YAML, whose nodes know their byte ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,55 +9,55 @@ use super::{json, yaml};
 use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
 
-/// Values of a document at most, with those that its aliases stand for: a few bytes can stand for any number of
-/// them. The largest bootstraps of Envoy have some hundred thousand.
+/// Maximum number of values in a document, counted with everything that its aliases stand for: a few bytes can stand
+/// for any number of values. The largest bootstraps of Envoy have some hundred thousand.
 pub(super) const MOST_VALUES: usize = 1 << 20;
 
-/// Bytes of their texts at most: as many as the largest file has that is read.
+/// Maximum number of bytes in these values: as many as the largest file that is read has.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Deepest nesting with aliases followed: that of serde_json.
+/// Maximum depth of nesting, with aliases followed: that of serde_json.
 const DEEPEST: usize = 128;
 
-/// A language of documents.
+/// Format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// RFC 8259.
+    /// JSON (RFC 8259).
     Json,
     /// YAML 1.2; one document.
     Yaml,
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// Bytes of the text. Of a collection in YAML's block style: from its first key or item to the
-    /// end of its last one.
+    /// Byte range in the text. For a collection in YAML's block style: from its first key or item to the end of its
+    /// last one.
     pub(super) span: Range<usize>,
     pub(super) value: Value,
-    /// The anchor that is put on it: `&name`.
+    /// Number of the node's anchor: `&name`.
     pub(super) anchor: Option<usize>,
 }
 
-/// What stands in a place.
+/// Value of a node.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
-    /// Text, number, true, false or null.
+    /// Scalar: text, number, true, false or null.
     Scalar {
         text: String,
         style: Style,
     },
     List(Vec<Node>),
-    /// `flow` is JSON's style, with braces.
+    /// Object; `flow` is JSON's style, with braces.
     Map {
         entries: Vec<Entry>,
         flow: bool,
     },
-    /// `*name`, by its anchor.
+    /// Alias `*name`, by the number of its anchor.
     Alias(usize),
 }
 
-/// How a scalar is written.
+/// Notation of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -79,9 +79,9 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) root: Node,
-    /// Nodes with anchors. Copies: YAML's trees are cut where an alias refers.
+    /// Copies of the nodes with anchors, by anchor. An alias refers to one of them instead of containing it.
     anchored: BTreeMap<usize, Node>,
-    /// How often each anchor's node is there: once where it stands, and once for each alias.
+    /// Number of times that each anchor's node occurs: once in its own place, and once for each alias.
     pub(super) references: BTreeMap<usize, usize>,
 }
 
@@ -94,14 +94,10 @@ impl Tree {
         Extents::new(file).measure(&root)?;
         let (mut anchored, mut references) = (BTreeMap::new(), BTreeMap::new());
         collect(&root, &mut anchored, &mut references);
-        Ok(Tree {
-            root,
-            anchored,
-            references,
-        })
+        Ok(Tree { root, anchored, references })
     }
 
-    /// The node itself, or the one that it is an alias of.
+    /// Returns the node itself, or the node that it is an alias of.
     pub(super) fn resolve<'n>(&'n self, node: &'n Node) -> &'n Node {
         match node.value {
             // An anchor stands before its aliases, so this ends.
@@ -110,28 +106,27 @@ impl Tree {
         }
     }
 
-    /// What a node means, with aliases followed.
+    /// Returns the value of a node, with aliases followed.
     pub(super) fn meaning(&self, node: &Node) -> Json {
         match &node.value {
             // How much this can be was measured before.
             Value::Alias(_) => self.meaning(self.resolve(node)),
-            Value::Scalar {
-                text,
-                style: Style::Plain,
-            } => plain(text),
+            Value::Scalar { text, style: Style::Plain } => plain(text),
             Value::Scalar { text, .. } => Json::String(text.clone()),
             Value::List(items) => {
                 Json::Array(items.iter().map(|item| self.meaning(item)).collect())
             }
-            Value::Map { entries, .. } => {
-                let pair = |entry: &Entry| (entry.key.clone(), self.meaning(&entry.value));
-                Json::Object(entries.iter().map(pair).collect())
-            }
+            Value::Map { entries, .. } => Json::Object(
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), self.meaning(&entry.value)))
+                    .collect(),
+            ),
         }
     }
 }
 
-/// How much a node stands for, itself included.
+/// Size of a node, with everything that its aliases stand for.
 #[derive(Clone, Copy)]
 struct Extent {
     values: usize,
@@ -139,31 +134,25 @@ struct Extent {
     depth: usize,
 }
 
-/// What all nodes with anchors stand for, in the order of the text: an anchor stands before its aliases.
+/// Sizes of all nodes with anchors, by anchor. Anchors precede their aliases in the text.
 struct Extents<'f> {
     file: &'f SourceFile,
     of: BTreeMap<usize, Extent>,
-    /// Values in all of them: as many are copied.
+    /// Number of values in all of them, which is the number of values that are copied.
     anchored: usize,
 }
 
 impl<'f> Extents<'f> {
     fn new(file: &'f SourceFile) -> Extents<'f> {
-        Extents {
-            file,
-            of: BTreeMap::new(),
-            anchored: 0,
-        }
+        Extents { file, of: BTreeMap::new(), anchored: 0 }
     }
 
+    /// Measures a node, and records its size if it has an anchor.
+    ///
     /// # Errors
-    /// A node stands for more than a configuration needs, or for itself; with the place where that shows.
+    /// Returns an error, with the place, if a node stands for more than a configuration needs, or for itself.
     fn measure(&mut self, node: &Node) -> Result<Extent, ConfigurationError> {
-        let text = |bytes: usize| Extent {
-            values: 1,
-            bytes,
-            depth: 1,
-        };
+        let text = |bytes: usize| Extent { values: 1, bytes, depth: 1 };
         let own = match &node.value {
             Value::Scalar { text: own, .. } => text(own.len()),
             Value::Alias(anchor) => *self.of.get(anchor).ok_or_else(|| {
@@ -176,9 +165,8 @@ impl<'f> Extents<'f> {
             }
             Value::Map { entries, .. } => {
                 let mut entries = entries.iter();
-                entries.try_fold(text(0), |sum, entry| {
-                    self.add(sum, entry.key.len(), &entry.value)
-                })?
+                entries
+                    .try_fold(text(0), |sum, entry| self.add(sum, entry.key.len(), &entry.value))?
             }
         };
         if let Some(anchor) = node.anchor {
@@ -191,7 +179,7 @@ impl<'f> Extents<'f> {
         Ok(own)
     }
 
-    /// The sum with one more item, and its key's length.
+    /// Returns the sum with one more item, and the length of its key.
     fn add(&mut self, sum: Extent, key: usize, item: &Node) -> Result<Extent, ConfigurationError> {
         let more = self.measure(item)?;
         let sum = Extent {
@@ -216,7 +204,7 @@ impl<'f> Extents<'f> {
     }
 }
 
-/// Notes the nodes with anchors, and how often each is there.
+/// Collects the nodes with anchors, and counts how often each occurs.
 fn collect(
     node: &Node,
     anchored: &mut BTreeMap<usize, Node>,
@@ -228,17 +216,15 @@ fn collect(
     }
     match &node.value {
         Value::Alias(anchor) => *references.entry(*anchor).or_default() += 1,
-        Value::List(items) => items
-            .iter()
-            .for_each(|item| collect(item, anchored, references)),
-        Value::Map { entries, .. } => entries
-            .iter()
-            .for_each(|entry| collect(&entry.value, anchored, references)),
+        Value::List(items) => items.iter().for_each(|item| collect(item, anchored, references)),
+        Value::Map { entries, .. } => {
+            entries.iter().for_each(|entry| collect(&entry.value, anchored, references));
+        }
         Value::Scalar { .. } => {}
     }
 }
 
-/// What a scalar without quotes means by YAML's core schema, which has JSON's.
+/// Returns the value of a scalar without quotes by YAML's core schema, which includes JSON's.
 pub(super) fn plain(text: &str) -> Json {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Json::Null,
@@ -251,14 +237,14 @@ pub(super) fn plain(text: &str) -> Json {
     }
 }
 
-/// The place of a key among entries. Envoy reads both spellings of its fields, `connect_timeout` and
+/// Returns the index of a key among entries. Envoy reads both spellings of its fields, `connect_timeout` and
 /// `connectTimeout`.
 pub(super) fn position(entries: &[Entry], key: &str) -> Option<usize> {
     let find = |key: &str| entries.iter().position(|entry| entry.key == key);
     find(key).or_else(|| find(&camel(key)))
 }
 
-/// `connectTimeout` for `connect_timeout`.
+/// Converts a key to camel case: `connectTimeout` for `connect_timeout`.
 pub(super) fn camel(key: &str) -> String {
     let mut words = key.split('_');
     let first = words.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! All values of a document, and where they stand.
+//! Visits all values of a document, and finds their byte ranges.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::SourceFile;
 pub(super) struct Visit;
 
 impl Visit {
-    /// Tells of each value and where it is, the outer ones first.
+    /// Calls `tell` with each value and its pointer, outer values first.
     pub(super) fn all(value: &Json, tell: &mut dyn FnMut(&Pointer, &Json)) {
         Visit::below(&Pointer::default(), value, tell);
     }
@@ -22,19 +22,19 @@ impl Visit {
         tell(at, value);
         match value {
             Json::Object(map) => {
-                map.iter()
-                    .for_each(|(key, value)| Visit::below(&at.child(key), value, tell));
+                map.iter().for_each(|(key, value)| Visit::below(&at.child(key), value, tell));
             }
             Json::Array(list) => {
-                let items = list.iter().enumerate();
-                items.for_each(|(index, value)| Visit::below(&at.child(index), value, tell));
+                list.iter()
+                    .enumerate()
+                    .for_each(|(index, value)| Visit::below(&at.child(index), value, tell));
             }
             _ => {}
         }
     }
 }
 
-/// The bytes of a value; none at the begin where it is not there.
+/// Returns the byte range of a value; `0..0` if it is not there.
 pub(super) fn span_of(file: &SourceFile, tree: &Tree, at: &Pointer) -> Range<usize> {
     match Finder::new(file, tree).find(at) {
         Ok(Found::There(place)) => place.node.span.clone(),

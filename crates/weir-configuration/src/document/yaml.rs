@@ -1,4 +1,4 @@
-//! YAML with the place of every value.
+//! Reader of YAML that records the position of every value.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use super::tree::{Entry, MOST_VALUES, Node, Style, Value};
 use crate::place::error;
 use crate::{ConfigurationError, SourceFile};
 
-/// Deepest nesting; an Envoy bootstrap needs about thirty.
+/// Maximum depth of nesting; an Envoy bootstrap needs about thirty.
 const MAX_DEPTH: usize = 64;
 
 /// Reads the one document of a file.
 ///
 /// # Errors
-/// It is not YAML, is empty, holds several documents, or has a key that is no text.
+/// Returns an error if the text is not YAML, is empty, holds several documents, or has a key that is no text.
 pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
     let mut options = Options::default();
     options.emit_comments = false;
@@ -22,21 +22,15 @@ pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
     options.block_nesting_limit = MAX_DEPTH;
     let events = Parser::new_from_str_with_options(&file.text, options);
     let depth = 0;
-    Reader {
-        events,
-        file,
-        depth,
-        values: 0,
-    }
-    .document()
+    Reader { events, file, depth, values: 0 }.document()
 }
 
 struct Reader<'t> {
     events: Parser<'t, StrInput<'t>>,
     file: &'t SourceFile,
-    /// How many collections are open.
+    /// Number of collections that are open.
     depth: usize,
-    /// How many values were read.
+    /// Number of values read so far.
     values: usize,
 }
 
@@ -93,21 +87,10 @@ impl<'t> Reader<'t> {
     fn value(&mut self, (event, span): At<'t>) -> Result<Node, ConfigurationError> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
-                let value = Value::Scalar {
-                    text: text.into_owned(),
-                    style: written(style),
-                };
-                Ok(Node {
-                    span,
-                    value,
-                    anchor: named(anchor),
-                })
+                let value = Value::Scalar { text: text.into_owned(), style: written(style) };
+                Ok(Node { span, value, anchor: named(anchor) })
             }
-            Event::Alias(anchor) => Ok(Node {
-                span,
-                value: Value::Alias(anchor),
-                anchor: None,
-            }),
+            Event::Alias(anchor) => Ok(Node { span, value: Value::Alias(anchor), anchor: None }),
             Event::SequenceStart(style, anchor, _) => self.list(span, style, anchor),
             Event::MappingStart(style, anchor, _) => self.map(span, style, anchor),
             _ => Err(error(self.file, span.start, "a value is missing here")),
@@ -128,16 +111,9 @@ impl<'t> Reader<'t> {
                 item => items.push(self.node(item)?),
             }
         };
-        let ends = items
-            .first()
-            .zip(items.last())
-            .map(|(a, b)| a.span.start..b.span.end);
+        let ends = items.first().zip(items.last()).map(|(a, b)| a.span.start..b.span.end);
         let span = whole(flow, start, end, ends);
-        Ok(Node {
-            span,
-            value: Value::List(items),
-            anchor: named(anchor),
-        })
+        Ok(Node { span, value: Value::List(items), anchor: named(anchor) })
     }
 
     fn map(
@@ -154,27 +130,21 @@ impl<'t> Reader<'t> {
                 (Event::Scalar(key, ..), key_span) => {
                     let value = self.next()?;
                     let value = self.node(value)?;
-                    entries.push(Entry {
-                        key: key.into_owned(),
-                        key_span,
-                        value,
-                    });
+                    entries.push(Entry { key: key.into_owned(), key_span, value });
                 }
                 (_, span) => return Err(error(self.file, span.start, "a key must be text")),
             }
         };
-        let ends = entries.first().zip(entries.last());
-        let ends = ends.map(|(a, b)| a.key_span.start..b.value.span.end.max(b.key_span.end));
+        let ends = entries
+            .first()
+            .zip(entries.last())
+            .map(|(a, b)| a.key_span.start..b.value.span.end.max(b.key_span.end));
         let span = whole(flow, start, end, ends);
-        Ok(Node {
-            span,
-            value: Value::Map { entries, flow },
-            anchor: named(anchor),
-        })
+        Ok(Node { span, value: Value::Map { entries, flow }, anchor: named(anchor) })
     }
 }
 
-/// The bytes of a collection: with its brackets, or from its first part to the end of its last.
+/// Returns the byte range of a collection: with its brackets, or from its first part to the end of its last.
 fn whole(flow: bool, start: Range<usize>, end: usize, parts: Option<Range<usize>>) -> Range<usize> {
     match parts {
         Some(parts) if !flow => parts,
@@ -191,14 +161,14 @@ fn written(style: ScalarStyle) -> Style {
     }
 }
 
-/// The span as bytes that are really there.
+/// Returns a span as a byte range within the text.
 fn bytes(span: &Span, text: &str) -> Range<usize> {
     let range = span.byte_range().unwrap_or_default();
     let end = range.end.min(text.len());
     range.start.min(end)..end
 }
 
-/// The parser's anchors begin at 1; 0 is none.
+/// Returns the number of an anchor; None for 0. The parser counts anchors from 1.
 fn named(anchor: usize) -> Option<usize> {
     (anchor != 0).then_some(anchor)
 }

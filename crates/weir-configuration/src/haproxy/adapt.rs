@@ -9,43 +9,41 @@ use super::sections::{Section, Statement, Tree};
 use crate::place::{is_among, socket};
 use crate::{ConfigurationError, Source, Surroundings};
 
-/// Options that have a check ask by another protocol than HTTP, or a program. Without them it connects and asks
-/// nothing.
+/// Options that make a check use another protocol than HTTP, or a program. Without them a check only connects.
 const CHECKS: &str = "external-check, ldap-check, mysql-check, pgsql-check, redis-check, smtpchk, spop-check, \
      ssl-hello-chk, tcp-check";
 
-/// Makes a copy run in a trial: in the foreground, on the given addresses, with its sockets below
-/// `PREFIX/run/` (which the caller makes), and asking nobody but the given origin server.
+/// Makes a copy that can run in a trial: in the foreground, on the given addresses, with its sockets below
+/// `PREFIX/run/` (which the caller makes), and contacting only the given origin server.
 ///
-/// * `daemon`, `master-worker`, `chroot`, `unix-bind`, `external-check` and `httpclient.…` are taken out,
-///   and whole sections `program`, `log-forward`, `mailers`, `resolvers`, `namespace_list` and `traces`;
-///   `user` and `group` become those of the surroundings.
-/// * `resolvers default` names the origin server, whom nobody asks: HAProxy makes that section of the host's
-///   `/etc/resolv.conf` where there is none, and tries whether a socket can be connected to those servers
+/// * `daemon`, `master-worker`, `chroot`, `unix-bind`, `external-check` and `httpclient.…` are taken out, and whole
+///   sections `program`, `log-forward`, `mailers`, `resolvers`, `namespace_list` and `traces`; `user` and `group`
+///   become those of the surroundings.
+/// * `resolvers default` names the origin server, and nothing uses it: HAProxy makes that section from the host's
+///   `/etc/resolv.conf` if there is none, and tries whether a socket can be connected to those servers
 ///   (`resolvers_finalize_config`, since 2.6).
-/// * Log lines go to the datagram socket `PREFIX/run/log.sock`. Nobody has to listen there: HAProxy
-///   makes every line and sends it, so logging costs the copies of all arms alike, and what the
-///   configuration says of logging (`option dontlog-normal`) stays a thing to be varied.
-/// * The first `stats socket` becomes `PREFIX/run/admin.sock` with `level admin`, others move below
-///   the prefix too; without one it is added. All have `mode 600`: they are weir's to ask alone.
-/// * The `bind` lines that loads ask ([`Surroundings::asks`]) get the addresses for that; none of them keeps
-///   `accept-proxy`. With a certificate of the surroundings, those with `ssl` show that, to everybody, and so do
-///   those that a frontend in TCP leads to.
-///   All others move to `PREFIX/run/N.sock`, which are the surroundings' user's alone; those for QUIC are taken out.
-/// * Every `server`, `server-template` and `dispatch` has the origin server's address, unless
-///   it is one that the configuration listens on itself. Options that are about how the user's
-///   servers are reached are taken out: name resolution, TLS, the PROXY protocol, `source`, ports of
-///   checks and agents, and all that `http-check connect` says. `proto` stays, and
-///   `alpn h2` becomes `proto h2`. `check` stays, and asks the origin server besides the load: by HTTP, where
-///   it does that, and else it only connects. What an answer is expected to be is taken out.
-/// * `peers` are disabled, servers and files of a `ring` and `email-alert` are taken out.
-/// * Relative paths become absolute where a file stands there, seen from the user's folder.
+/// * Log lines go to the datagram socket `PREFIX/run/log.sock`. Nobody has to listen there: HAProxy makes every line
+///   and sends it, so logging costs the copies of all arms alike, and settings of logging (`option dontlog-normal`) can
+///   still be varied.
+/// * The first `stats socket` becomes `PREFIX/run/admin.sock` with `level admin`, and is added if there is none; others
+///   move below the prefix too. All have `mode 600`: only weir may use them.
+/// * The `bind` lines that loads ask ([`Surroundings::asks`]) get the new addresses; none of them keeps `accept-proxy`.
+///   With a certificate of the surroundings, those with `ssl` show that certificate to everybody, and so do those that
+///   a frontend in TCP leads to. All others move to `PREFIX/run/N.sock`, which only the surroundings' user can use;
+///   those for QUIC are taken out.
+/// * Every `server`, `server-template` and `dispatch` gets the origin server's address, unless it is an address that
+///   the configuration listens on itself. Options about reaching the user's servers are taken out: name resolution,
+///   TLS, the PROXY protocol, `source`, ports of checks and agents, and everything that `http-check connect` says.
+///   `proto` stays, and `alpn h2` becomes `proto h2`. `check` stays, and asks the origin server in addition to the
+///   load: a check by HTTP stays one, and any other only connects. Expectations of an answer are taken out.
+/// * `peers` are disabled, and servers and files of a `ring` and `email-alert` are taken out.
+/// * Relative paths become absolute if a file exists there, relative to the user's folder.
 ///
-/// What stays and can matter: `cpu-map`, `maxconn`, `setenv`.
+/// Some settings stay that can matter: `cpu-map`, `maxconn`, `setenv`.
 ///
 /// # Errors
-/// The configuration cannot be read; a statement is not known to do no harm (Lua, SPOE, `do-resolve`, what
-/// weir does not know); it has no listener as asked for; the prefix is too long for a
+/// Returns an error if the configuration cannot be read; if a statement is not known to do no harm (Lua, SPOE,
+/// `do-resolve`, statements that weir does not know); if no listener matches a load; or if the prefix is too long for a
 /// socket.
 pub fn adapt(
     source: &Source,
@@ -81,7 +79,7 @@ pub fn adapt(
     Ok(edit.done())
 }
 
-/// One statement that needs nothing but itself to be known.
+/// Adapts a statement that can be understood without looking at others.
 fn of_section(
     edit: &mut Edit<'_>,
     section: &Section<'_>,
@@ -126,13 +124,13 @@ fn of_section(
     }
 }
 
-/// Statements of all sections `global`.
+/// Returns the statements of all sections `global`, each with its file.
 fn globals<'t>(tree: &'t Tree<'t>) -> impl Iterator<Item = (usize, &'t Statement<'t>)> {
     let sections = tree.of_kind("global");
     sections.flat_map(|(_, section)| section.statements.iter().map(|s| (section.file, s)))
 }
 
-/// As whom the copy runs.
+/// Sets the user and group that the copy runs as.
 fn user(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, added: &mut Vec<String>) {
     let names = surroundings.user.map(|(user, group)| [user, group]);
     for (index, keywords) in [["user", "uid"], ["group", "gid"]].iter().enumerate() {
@@ -150,7 +148,7 @@ fn user(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, added: &mut Vec<St
     }
 }
 
-/// Where the copy is asked about itself.
+/// Moves the stats sockets below the prefix, or adds one.
 fn stats_sockets(
     edit: &mut Edit<'_>,
     surroundings: &Surroundings<'_>,
@@ -194,10 +192,7 @@ fn stats_sockets(
         }
     }
     if count == 0 {
-        added.push(format!(
-            "stats socket {} mode 600 level admin",
-            written(admin.as_ref())
-        ));
+        added.push(format!("stats socket {} mode 600 level admin", written(admin.as_ref())));
     }
     Ok(())
 }

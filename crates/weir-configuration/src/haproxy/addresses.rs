@@ -1,4 +1,4 @@
-//! Where a copy listens, and whom it asks.
+//! The addresses on which a copy listens, and those of the servers that it contacts.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,21 +12,22 @@ use super::sections::Statement;
 use crate::place::{error, is_among, socket};
 use crate::{ConfigurationError, Surroundings};
 
-/// Options of `bind` lines that a copy cannot have: they are about interfaces, rights and owners.
+/// Options of `bind` lines that a copy cannot have, since they are about interfaces, rights and owners.
 pub(super) const NOT_IN_A_COPY: &str = "interface, transparent, namespace, user, group, uid, gid";
 
-/// Options of the listeners under load that would have the load be something else than HTTP.
+/// Options that listeners under load cannot have, since they expect something else than HTTP.
 const NOT_UNDER_LOAD: [&str; 2] = ["accept-proxy", "accept-netscaler-cip"];
 
-/// Options of `bind` lines that say which certificate is shown, and to whom.
+/// Options of `bind` lines that set which certificate is shown, and to which clients.
 const CERTIFICATES: &str = "crt, crt-list, strict-sni, generate-certificates, ca-sign-file";
 
-/// Options of `server` lines by which somebody else would be asked than the server, or from elsewhere.
+/// Options of `server` lines that make HAProxy contact another address than the server's, or from another source
+/// address.
 const OF_OTHERS: &str = "addr, agent-addr, agent-check, agent-inter, agent-port, agent-send, check-via-socks4, \
      init-addr, interface, namespace, no-agent-check, port, resolve-net, resolve-opts, resolve-prefer, \
      resolvers, socks4, source, usesrc";
 
-/// Options of `server` lines by which the user's servers are told of clients.
+/// Options of `server` lines that send information about clients to the user's servers.
 const OF_PROXY_PROTOCOL: &str = "check-send-proxy, proxy-v2-options, send-proxy, send-proxy-v2, send-proxy-v2-ssl, \
      send-proxy-v2-ssl-cn";
 
@@ -78,8 +79,7 @@ pub(super) fn adapt(
         edit.splice(bind.file, address.span.clone(), new.clone());
         // Workers that are somebody else ask it as well.
         let owner = surroundings.user.filter(|_| !under_load);
-        let certificate = surroundings.certificate;
-        let certificate = certificate.filter(|_| lines.secure.contains(&index));
+        let certificate = surroundings.certificate.filter(|_| lines.secure.contains(&index));
         for option in options(bind.statement) {
             let name = bind.statement.word(option.start);
             let gone = is_among(name, NOT_IN_A_COPY)
@@ -98,32 +98,30 @@ pub(super) fn adapt(
         if let Some((user, _)) = owner {
             edit.append(bind.file, bind.statement, &format!("user {user} mode 600"));
         }
-        moved.extend(
-            address
-                .text
-                .split(',')
-                .map(|address| (plain(address), new.clone())),
-        );
+        moved.extend(address.text.split(',').map(|address| (plain(address), new.clone())));
     }
     servers(edit, surroundings, &moved);
     destinations(edit, &ports);
     Ok(())
 }
 
-/// The port that a load asks of a `bind` line's addresses, and that of the copy.
+/// Returns the port of a `bind` line that a load asks, and the port that replaces it in the copy.
 fn asked_port(
     addresses: &str,
     new: &SocketAddr,
     surroundings: &Surroundings<'_>,
 ) -> Option<(u16, u16)> {
-    let asks = surroundings.asks.iter().filter(|ask| ask.at == *new);
-    let mut named = asks.filter_map(|ask| ask.spec.port.or(ask.spec.proxy_port));
+    let mut named = surroundings
+        .asks
+        .iter()
+        .filter(|ask| ask.at == *new)
+        .filter_map(|ask| ask.spec.port.or(ask.spec.proxy_port));
     let named = named.find(|port| has_port(addresses, *port));
     let own = named.or_else(|| addresses.split(',').find_map(port))?;
     Some((own, new.port()))
 }
 
-/// Whether a port is one of those of a `bind` line's addresses.
+/// Returns true if a port is one of those of a `bind` line's addresses.
 fn has_port(addresses: &str, wanted: u16) -> bool {
     addresses.split(',').any(|address| {
         let ports = port(address).map(|first| first..=last_port(address).unwrap_or(first));
@@ -131,7 +129,7 @@ fn has_port(addresses: &str, wanted: u16) -> bool {
     })
 }
 
-/// Conditions about the port that a load asks are about that of the copy.
+/// Changes the port in conditions about a port that a load asks to the copy's port.
 fn destinations(edit: &mut Edit<'_>, ports: &[(u16, u16)]) {
     let tree = edit.tree;
     for section in &tree.sections {
@@ -141,8 +139,9 @@ fn destinations(edit: &mut Edit<'_>, ports: &[(u16, u16)]) {
                 let number: Option<u16> = word.text.parse().ok();
                 is_port =
                     word.text == "dst_port" || (is_port && (number.is_some() || word.text == "eq"));
-                let is_own = |(own, _): &&(u16, u16)| is_port && number == Some(*own);
-                if let Some((_, new)) = ports.iter().find(is_own) {
+                if let Some((_, new)) =
+                    ports.iter().find(|(own, _)| is_port && number == Some(*own))
+                {
                     edit.splice(section.file, word.span.clone(), new.to_string());
                 }
             }
@@ -151,15 +150,16 @@ fn destinations(edit: &mut Edit<'_>, ports: &[(u16, u16)]) {
 }
 
 fn binds<'t>(edit: &Edit<'t>) -> Vec<Bind<'t>> {
-    let sections = edit.tree.sections.iter();
-    sections
+    edit.tree
+        .sections
+        .iter()
         .filter(|section| section.has_frontend())
         .flat_map(|section| {
-            let binds = section.statements.iter().filter(|s| s.word(0) == "bind");
-            binds.map(move |statement| Bind {
-                file: section.file,
-                statement,
-            })
+            section
+                .statements
+                .iter()
+                .filter(|s| s.word(0) == "bind")
+                .map(move |statement| Bind { file: section.file, statement })
         })
         .collect()
 }
@@ -178,9 +178,7 @@ fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMa
                 _ => continue,
             };
             let own = moved.get(&plain(statement.word(at))).filter(|_| at > 0);
-            let new = own
-                .cloned()
-                .unwrap_or_else(|| surroundings.origin.to_string());
+            let new = own.cloned().unwrap_or_else(|| surroundings.origin.to_string());
             if let (Some(word), true) = (statement.words.get(at), at > 0) {
                 edit.splice(section.file, word.span.clone(), new);
             }
@@ -203,7 +201,7 @@ fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMa
     }
 }
 
-/// Whether an option of a `server` line is about the user's servers.
+/// Returns true if an option of a `server` line is about the user's servers.
 pub(super) fn is_of_servers(option: &str) -> bool {
     is_among(option, OF_OTHERS) || is_among(option, OF_PROXY_PROTOCOL) || is_of_tls(option)
 }

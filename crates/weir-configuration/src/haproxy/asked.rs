@@ -1,7 +1,7 @@
-//! Which frontend and backend a request meets, as HAProxy chooses them: by `bind`, the rules of `http-request` and
-//! `redirect`, `use_backend` and `default_backend` (configuration manual §4.2). A rule that answers is taken not to be
-//! followed if its condition depends on more than the request; a `use_backend` like that leaves the answer open. A
-//! frontend in TCP whose server is a listener of the same configuration leads to the frontend of that listener.
+//! Looks up the frontend and backend of a request, as HAProxy chooses them: by `bind`, the rules of `http-request` and
+//! `redirect`, `use_backend` and `default_backend` (configuration manual §4.2). A rule that answers is assumed not to
+//! apply if its condition depends on more than the request; a `use_backend` with such a condition leaves the answer
+//! open. A frontend in TCP whose server is a listener of the same configuration leads to the frontend of that listener.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -22,10 +22,10 @@ use crate::{Ask, ConfigurationError, Listener, Source, SourceFile};
 
 const NO_RULE: &str = "no rule gives it a backend";
 
-/// A statement without which nothing is compressed.
+/// First words of the statement that switches compression on.
 pub(super) const COMPRESSION: [&str; 2] = ["compression", "algo"];
 
-/// Sections that a request goes through at most: more are a circle.
+/// Maximum number of sections that a request goes through; more are a circle.
 const MOST_STEPS: usize = 20;
 
 const MISSING: Missing = Missing {
@@ -34,33 +34,34 @@ const MISSING: Missing = Missing {
     hint: "add a frontend with a `bind` line",
 };
 
-/// Looks up what answers the requests of a load: one for each.
+/// Looks up the answers to the requests of a load, one for each.
 ///
 /// # Errors
-/// The configuration cannot be read ([`Tree::parse`]); no listener is as asked; a host or path that is named
-/// meets nothing; what is there asks for a certificate or for HTTP/2, or passes TLS on as it is.
+/// Returns an error if the configuration cannot be read ([`Tree::parse`]); if no listener matches the load; if a host
+/// or path that the load names matches nothing; or if the configuration demands a certificate or HTTP/2, or passes TLS
+/// on as it is.
 pub fn asked(source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
     let tree = Tree::parse(source)?;
     asked::look_up(&Frontends::of(source, &tree), ask)
 }
 
-/// `bind` lines by their place among all.
+/// `bind` lines, by their indices among all.
 pub(super) struct Lines {
-    /// Those that loads ask, and where the copy has them.
+    /// Lines that loads ask, each with its address in the copy.
     pub(super) asked: Vec<(usize, SocketAddr)>,
-    /// Those that TLS of a load may end at.
+    /// Lines at which the TLS of a load may end.
     pub(super) secure: Vec<usize>,
 }
 
-/// The lines that loads meet.
+/// Returns the `bind` lines that loads reach.
 pub(super) fn lines(
     source: &Source,
     tree: &Tree<'_>,
     asks: &[Ask],
 ) -> Result<Lines, ConfigurationError> {
     let frontends = Frontends::of(source, tree);
-    let found = asked::addresses(&frontends, asks)?.into_iter();
-    let asked: Vec<(usize, SocketAddr)> = found
+    let asked: Vec<(usize, SocketAddr)> = asked::addresses(&frontends, asks)?
+        .into_iter()
         .map(|(door, at)| (frontends.lines[door], at))
         .collect();
     let mut reached: Vec<usize> = asked.iter().map(|(line, _)| *line).collect();
@@ -74,49 +75,46 @@ pub(super) fn lines(
         }
     }
     reached.retain(|&line| is_tls(frontends.binds[line].1));
-    Ok(Lines {
-        asked,
-        secure: reached,
-    })
+    Ok(Lines { asked, secure: reached })
 }
 
-/// The addresses of all `bind` lines of frontends and listens, in order.
+/// Returns the addresses of all `bind` lines of sections `frontend` and `listen`, in order.
 ///
 /// # Errors
-/// The configuration cannot be read ([`Tree::parse`]).
+/// Returns an error if the configuration cannot be read ([`Tree::parse`]).
 pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
     let tree = Tree::parse(source)?;
     Ok(Frontends::of(source, &tree).doors.listeners())
 }
 
-/// How far the TLS of a connection has come.
+/// State of the TLS of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tls {
-    /// There is none.
+    /// The connection is in clear.
     None,
-    /// Nobody has looked into it.
+    /// The connection is encrypted, and no listener has decrypted it.
     Sealed,
-    /// A listener has taken it off.
+    /// A listener has decrypted the connection.
     Ended,
 }
 
-/// The sections that listen.
+/// The sections that listen, with their `bind` lines.
 pub(super) struct Frontends<'s, 't> {
     doors: Doors<'s>,
     tree: &'s Tree<'t>,
-    /// Of each door, the place of its `bind` line among all.
+    /// Index of its `bind` line, for each door.
     lines: Vec<usize>,
-    /// All `bind` lines with their sections.
+    /// All `bind` lines, each with the index of its section.
     binds: Vec<(usize, &'s Statement<'t>)>,
-    /// Their places by their addresses ([`plain`]).
+    /// Indices of the `bind` lines, by address ([`plain`]).
     by_address: BTreeMap<String, usize>,
-    /// Of each `bind` line, those that it may pass connections on to.
+    /// Lines that a `bind` line may pass connections on to, for each `bind` line.
     behind: Vec<Vec<usize>>,
     files: Files,
 }
 
 impl Way {
-    /// The same way, led through a section first.
+    /// Returns the same way with one more section in front.
     fn through(mut self, spot: Spot) -> Way {
         self.through.insert(0, spot);
         self
@@ -125,26 +123,28 @@ impl Way {
 
 /// Backends that a frontend may choose.
 struct Choice {
-    /// The one of the first rule that surely holds, or the default.
+    /// Backend of the first rule that certainly applies, or the default one.
     backend: Option<usize>,
-    /// Those of rules before it that are not decided.
+    /// Backends of earlier rules whose conditions are not decided.
     others: Vec<usize>,
     is_sure: bool,
 }
 
 impl<'s, 't> Frontends<'s, 't> {
     pub(super) fn of(source: &'s Source, tree: &'s Tree<'t>) -> Frontends<'s, 't> {
-        let listening = tree.sections.iter().enumerate();
-        let listening = listening.filter(|(_, section)| section.has_frontend());
-        let binds = listening.flat_map(|(group, section)| {
-            let binds = section.statements.iter().filter(|it| it.word(0) == "bind");
-            binds.map(move |bind| (group, bind))
-        });
-        let doors = Doors {
-            source,
-            all: Vec::new(),
-            missing: MISSING,
-        };
+        let binds = tree
+            .sections
+            .iter()
+            .enumerate()
+            .filter(|(_, section)| section.has_frontend())
+            .flat_map(|(group, section)| {
+                section
+                    .statements
+                    .iter()
+                    .filter(|it| it.word(0) == "bind")
+                    .map(move |bind| (group, bind))
+            });
+        let doors = Doors { source, all: Vec::new(), missing: MISSING };
         let mut frontends = Frontends {
             doors,
             tree,
@@ -198,29 +198,26 @@ impl<'s, 't> Frontends<'s, 't> {
         }
     }
 
-    /// The listeners of this configuration that one in TCP may pass its connections on to, TLS as it is.
+    /// Returns the listeners of this configuration that a listener in TCP may pass its connections on to, with TLS as
+    /// it is.
     fn behind(&self, line: usize) -> Vec<usize> {
         let (section, bind) = self.binds[line];
         let chain = self.chain(section);
         if is_tls(bind) || mode(&chain) == "http" {
             return Vec::new();
         }
-        let rules = chain[0].statements.iter();
-        let rules = rules.filter(|rule| rule.word(0) == "use_backend");
+        let rules = chain[0].statements.iter().filter(|rule| rule.word(0) == "use_backend");
         let default = first(&chain, &["default_backend"]);
         let names: Vec<&str> = rules.chain(default).map(|rule| rule.word(1)).collect();
         let is_any = names.iter().any(|name| name.contains('%'));
-        let sections = self.tree.sections.iter().enumerate();
-        let behind = sections.filter(|(index, it)| {
+        let behind = self.tree.sections.iter().enumerate().filter(|(index, it)| {
             let is_named = it.name().is_some_and(|name| names.contains(&name));
             it.has_backend() && (*index == section || is_named || is_any)
         });
-        behind
-            .flat_map(|(_, it)| it.statements.iter().filter_map(move |it| self.own(it)))
-            .collect()
+        behind.flat_map(|(_, it)| it.statements.iter().filter_map(move |it| self.own(it))).collect()
     }
 
-    /// The listener of this configuration that a statement has for a server.
+    /// Returns the listener of this configuration that a `server` line leads to.
     fn own(&self, statement: &Statement<'_>) -> Option<usize> {
         if statement.word(0) != "server" {
             return None;
@@ -236,22 +233,17 @@ impl<'s, 't> Frontends<'s, 't> {
         let section = &self.tree.sections[index];
         let name = section.name().unwrap_or_default();
         let name = format!("{} {name}", section.kind()).trim_end().to_owned();
-        Spot::new(
-            self.doors.source,
-            section.file,
-            section.header.words_from(0),
-            name,
-        )
+        Spot::new(self.doors.source, section.file, section.header.words_from(0), name)
     }
 
-    /// The listener that the first server of a backend is, and the line of that server.
+    /// Returns the listener that the first server of a backend leads to, and the line of that server.
     fn next(&self, backend: usize) -> Option<(usize, &'s Statement<'t>)> {
         let mut statements = self.tree.sections[backend].statements.iter();
         let server = statements.find(|it| it.word(0) == "server")?;
         Some((self.own(server)?, server))
     }
 
-    /// What a section in TCP does with a connection that no listener of this configuration gets.
+    /// Returns the answer of a section in TCP to a connection that leads to no listener of this configuration.
     fn tunnelled(&self, section: usize, backend: Option<usize>, tls: Tls) -> Answer {
         match (tls, backend.map(|backend| self.spot(backend))) {
             (Tls::Sealed, Some(backend)) => {
@@ -263,7 +255,7 @@ impl<'s, 't> Frontends<'s, 't> {
         }
     }
 
-    /// What a `bind` line wants of clients and those of a load do not have.
+    /// Returns the demand of a `bind` line that the clients of a load cannot meet, if it has one.
     fn barrier(&self, line: usize, request: &Request<'_>) -> Option<Barrier> {
         let (section, bind) = self.binds[line];
         let file = self.tree.sections[section].file;
@@ -281,7 +273,7 @@ impl<'s, 't> Frontends<'s, 't> {
         })
     }
 
-    /// The way from a `bind` line on, with the sections that it leads through.
+    /// Returns the way from a `bind` line on, with the sections that it leads through.
     fn visit<'c>(
         &'c self,
         line: usize,
@@ -290,10 +282,7 @@ impl<'s, 't> Frontends<'s, 't> {
         steps: &mut Vec<Step<'c, 't>>,
     ) -> Way {
         let (section, bind) = self.binds[line];
-        let way = |answer| Way {
-            server: Some(self.spot(section)),
-            ..Way::end(answer)
-        };
+        let way = |answer| Way { server: Some(self.spot(section)), ..Way::end(answer) };
         conditions.sections = self.chain(section);
         conditions.met.clear();
         let is_http = mode(&conditions.sections) == "http";
@@ -311,9 +300,10 @@ impl<'s, 't> Frontends<'s, 't> {
         tls = if is_tls(bind) { Tls::Ended } else { tls };
         let choice = self.chosen(section, &mut conditions);
         steps.push(step(section, &conditions, true));
-        let mut found = way(match choice.is_sure && (is_http || tls == Tls::Sealed) {
-            true => Answer::Nothing(NO_RULE.to_owned()),
-            false => self.tunnelled(section, None, tls),
+        let mut found = way(if choice.is_sure && (is_http || tls == Tls::Sealed) {
+            Answer::Nothing(NO_RULE.to_owned())
+        } else {
+            self.tunnelled(section, None, tls)
         });
         for candidate in choice.others.into_iter().chain(choice.backend) {
             let mut inner = conditions.clone();
@@ -324,9 +314,8 @@ impl<'s, 't> Frontends<'s, 't> {
                 answer = by_itself(&mut inner);
                 steps.push(step(candidate, &inner, answer.is_none()));
             }
-            let next = self
-                .next(candidate)
-                .filter(|_| answer.is_none() && steps.len() < MOST_STEPS);
+            let next =
+                self.next(candidate).filter(|_| answer.is_none() && steps.len() < MOST_STEPS);
             if let Some((next, server)) = next {
                 if is_http {
                     tls = inner.pass_on(server, self.binds[next].1);
@@ -335,19 +324,19 @@ impl<'s, 't> Frontends<'s, 't> {
                 found = behind.through(self.spot(section));
                 continue;
             }
-            found = way(answer.unwrap_or_else(|| match is_http {
-                true => served(&inner.sections),
-                false => self.tunnelled(section, Some(candidate), tls),
+            found = way(answer.unwrap_or_else(|| {
+                if is_http {
+                    served(&inner.sections)
+                } else {
+                    self.tunnelled(section, Some(candidate), tls)
+                }
             }));
             found.location = (candidate != section).then(|| self.spot(candidate));
         }
         match choice.backend {
             _ if choice.is_sure => found,
             None => way(Answer::Unknown),
-            Some(_) => Way {
-                answer: Answer::Unknown,
-                ..found
-            },
+            Some(_) => Way { answer: Answer::Unknown, ..found },
         }
     }
 
@@ -357,11 +346,7 @@ impl<'s, 't> Frontends<'s, 't> {
         let is_sure = default.is_none_or(|it| conditions.holds(it).is_some());
         let default = default.and_then(|statement| self.tree.backend(statement.word(1)));
         let itself = chain[0].has_backend().then_some(index);
-        let mut choice = Choice {
-            backend: default.or(itself),
-            others: Vec::new(),
-            is_sure,
-        };
+        let mut choice = Choice { backend: default.or(itself), others: Vec::new(), is_sure };
         let rules = chain[0].statements.iter();
         for rule in rules.filter(|rule| rule.word(0) == "use_backend") {
             let holds = conditions.meet(rule);
@@ -387,19 +372,18 @@ impl<'s, 't> Frontends<'s, 't> {
         choice
     }
 
-    /// Backends whose names a format may make.
+    /// Returns the backends whose names a log format could produce.
     fn called_like(&self, format: &str) -> Vec<usize> {
         let before = format.split('%').next().unwrap_or_default();
         let behind = format.rsplit(']').next().unwrap_or_default();
-        let sections = self.tree.sections.iter().enumerate();
-        let fits = sections.filter(|(_, section)| {
+        let fits = self.tree.sections.iter().enumerate().filter(|(_, section)| {
             let name = section.name().unwrap_or_default();
             section.has_backend() && name.starts_with(before) && name.ends_with(behind)
         });
         fits.map(|(index, _)| index).collect()
     }
 
-    /// The way of a request from a door on, and the sections that it meets.
+    /// Returns the way of a request from a door on, and the sections on it.
     pub(super) fn walk<'c>(
         &'c self,
         door: usize,
@@ -416,21 +400,16 @@ impl<'s, 't> Frontends<'s, 't> {
             rewritten: Rewritten::default(),
             met: Vec::new(),
         };
-        let tls = match request.is_tls() {
-            true => Tls::Sealed,
-            false => Tls::None,
-        };
+        let tls = if request.is_tls() { Tls::Sealed } else { Tls::None };
         let mut steps = Vec::new();
         let way = self.visit(self.lines[door], conditions, tls, &mut steps);
         let mut met = steps.iter().flat_map(|step| &step.met);
         let compression = met.find(|(_, statement)| statement.begins_with(&COMPRESSION));
         let is_passed = matches!(way.answer, Answer::Passes | Answer::Unknown);
-        let compressed = compression
-            .filter(|_| is_passed)
-            .map(|(section, statement)| {
-                let span = statement.words_from(0);
-                Spot::new(self.doors.source, section.file, span, statement.text())
-            });
+        let compressed = compression.filter(|_| is_passed).map(|(section, statement)| {
+            let span = statement.words_from(0);
+            Spot::new(self.doors.source, section.file, span, statement.text())
+        });
         (Way { compressed, ..way }, steps)
     }
 }
@@ -442,8 +421,10 @@ impl Map for Frontends<'_, '_> {
 
     fn before(&self, door: usize) -> Vec<Spot> {
         let own = self.lines[door];
-        let before = (0..self.binds.len()).filter(|&line| self.behind[line].contains(&own));
-        before.map(|line| self.spot(self.binds[line].0)).collect()
+        (0..self.binds.len())
+            .filter(|&line| self.behind[line].contains(&own))
+            .map(|line| self.spot(self.binds[line].0))
+            .collect()
     }
 
     fn variable(&self, door: usize) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! Settings put into force in a haproxy.cfg.
+//! Puts settings into force in a haproxy.cfg.
 
 use std::collections::BTreeSet;
 
@@ -12,34 +12,29 @@ use crate::{ConfigurationError, Source, Wanted};
 
 /// Puts settings into force by their rows of the catalog, changing nothing else.
 ///
-/// * What is there is changed where it is, and only the words that differ; what says the same in
-///   another unit (`30000` for `30s`) stays.
-/// * It is changed everywhere: in every `defaults`, and in proxies that say otherwise than theirs,
-///   or the level would not be in force for them. Statements inside `.if` are changed too, and do
-///   not count as being there.
-/// * What is not there is written into the section `global`; a keyword of `defaults` into those
-///   `defaults` that a proxy in need of it uses, or into the proxy where it uses none; a keyword of
-///   `frontend` or `backend` into every such section (and `listen`) that does not get it from its
-///   `defaults`. It goes after the section's last statement with the same first word, or after its
-///   last one, indented like that.
-/// * An option of `bind` is put at the end of every `bind` line of the proxies. One of `server` is
-///   put on a `default-server` line that stands above the servers or in their `defaults`, where
-///   there is one, or else on every `server` line.
-/// * An option of a list (`ssl-default-bind-options`) is put behind the others of that list, and lines that
-///   have it themselves (`bind`) say the same.
-/// * A level that writes nothing takes out what spells another one.
-/// * A proxy that has `log` lines of the user's, itself or by its `defaults`, keeps them and the format
-///   of its lines, unless the level writes nothing.
+/// * An existing setting is changed in its place, and only in the words that differ; an equal value in another unit
+///   (`30000` for `30s`) stays.
+/// * It is changed everywhere: in every `defaults`, and in proxies that override their `defaults`, or the level would
+///   not be in force for them. Statements inside `.if` are changed too, and do not count as being there.
+/// * A missing setting is written into the section `global`; a keyword of `defaults` into those `defaults` that a proxy
+///   in need of it uses, or into the proxy if it uses none; a keyword of `frontend` or `backend` into every such
+///   section (and `listen`) that does not get it from its `defaults`. It goes after the section's last statement with
+///   the same first word, or after its last one, indented like that.
+/// * An option of `bind` is put at the end of every `bind` line of the proxies. One of `server` is put on a
+///   `default-server` line above the servers or in their `defaults` if there is one, or else on every `server` line.
+/// * An option of a list (`ssl-default-bind-options`) is put behind the others of that list, and lines that have the
+///   option themselves (`bind`) are changed to agree.
+/// * A level that writes nothing takes out the statements that spell another one.
+/// * A proxy that has `log` lines of the user's, itself or by its `defaults`, keeps them and the format of its lines,
+///   unless the level writes nothing.
 ///
-/// Contexts that are no place in the file (the program's arguments) are the caller's.
+/// Contexts that are no place in the file (the program's arguments) are left to the caller.
 ///
 /// # Errors
-/// The configuration cannot be read ([`Tree::parse`]), or a row names a context that haproxy.cfg
+/// Returns an error if the configuration cannot be read ([`Tree::parse`]), or if a row names a context that haproxy.cfg
 /// does not have.
 pub fn change(source: &Source, wanted: &[Wanted<'_>]) -> Result<Source, ConfigurationError> {
-    wanted
-        .iter()
-        .try_fold(source.clone(), |source, wanted| one(&source, wanted))
+    wanted.iter().try_fold(source.clone(), |source, wanted| one(&source, wanted))
 }
 
 fn one(source: &Source, wanted: &Wanted<'_>) -> Result<Source, ConfigurationError> {
@@ -57,18 +52,12 @@ fn one(source: &Source, wanted: &Wanted<'_>) -> Result<Source, ConfigurationErro
                 "defaults",
                 &["defaults", "frontend", "backend", "listen"],
             ),
-            "frontend" => proxies(
-                &mut edit,
-                &spelling,
-                "frontend",
-                &["defaults", "frontend", "listen"],
-            ),
-            "backend" => proxies(
-                &mut edit,
-                &spelling,
-                "backend",
-                &["defaults", "backend", "listen"],
-            ),
+            "frontend" => {
+                proxies(&mut edit, &spelling, "frontend", &["defaults", "frontend", "listen"]);
+            }
+            "backend" => {
+                proxies(&mut edit, &spelling, "backend", &["defaults", "backend", "listen"]);
+            }
             "bind" => options::binds(&mut edit, &spelling),
             "server" => options::servers(&mut edit, &spelling),
             "arguments" | "environment" => {}
@@ -97,8 +86,14 @@ fn global(edit: &mut Edit<'_>, mut spelling: Spelling<'_>) {
             *any |= here;
         }
     }
-    let absent = |(text, present): (&Text, &bool)| (!present).then(|| text.written.clone());
-    missing.extend(spelling.texts.iter().zip(&present).filter_map(absent));
+    missing.extend(
+        spelling
+            .texts
+            .iter()
+            .zip(&present)
+            .filter(|(_, present)| !**present)
+            .map(|(text, _)| text.written.clone()),
+    );
     match tree.of_kind("global").next() {
         Some((_, section)) => missing.iter().for_each(|text| edit.insert(section, text)),
         None if missing.is_empty() => {}
@@ -106,7 +101,8 @@ fn global(edit: &mut Edit<'_>, mut spelling: Spelling<'_>) {
     }
 }
 
-/// Changes what a section has of a row's; which of the texts it then has, whatever `.if` says.
+/// Changes the statements of a row in a section. Returns for each of the row's texts whether the section then has it,
+/// regardless of `.if`.
 fn settle(edit: &mut Edit<'_>, section: &Section<'_>, spelling: &Spelling<'_>) -> Vec<bool> {
     let mut present = vec![false; spelling.texts.len()];
     for statement in &section.statements {
@@ -126,17 +122,13 @@ fn settle(edit: &mut Edit<'_>, section: &Section<'_>, spelling: &Spelling<'_>) -
         let text = &spelling.texts[text];
         let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
         if !spelling.is_said_by(&words, text) {
-            edit.rewrite(
-                section.file,
-                &statement.words,
-                &spelling.in_style(&words, text),
-            );
+            edit.rewrite(section.file, &statement.words, &spelling.in_style(&words, text));
         }
     }
     present
 }
 
-/// Changes a keyword of proxies in all sections of these kinds, and writes it where it is missing.
+/// Changes a keyword of proxies in all sections of these kinds, and writes it if it is missing.
 fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &[&str]) {
     let tree = edit.tree;
     let kept = kept(tree, spelling, kinds);
@@ -144,12 +136,11 @@ fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &
     let above_kept: BTreeSet<usize> = kept.iter().flat_map(|&i| tree.defaults_of(i)).collect();
     let mut present: Vec<Vec<bool>> = Vec::with_capacity(tree.sections.len());
     for (index, section) in tree.sections.iter().enumerate() {
-        present.push(
-            match kinds.contains(&section.kind()) && !kept.contains(&index) {
-                true => settle(edit, section, spelling),
-                false => vec![false; spelling.texts.len()],
-            },
-        );
+        present.push(if kinds.contains(&section.kind()) && !kept.contains(&index) {
+            settle(edit, section, spelling)
+        } else {
+            vec![false; spelling.texts.len()]
+        });
     }
     for (number, text) in spelling.texts.iter().enumerate() {
         let keyword = text.key.join(" ");
@@ -175,12 +166,11 @@ fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &
     }
 }
 
-/// What is written into a section: a number in the unit of the last line there that begins alike, if that has one.
+/// Returns the text to write into a section: a number takes the unit of the last line there that begins alike, if that
+/// line has one.
 fn beside(section: &Section<'_>, spelling: &Spelling<'_>, text: &Text) -> String {
-    let is_number = text
-        .words
-        .last()
-        .is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_number =
+        text.words.last().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
     let mut statements = section.statements.iter().rev().filter(|_| is_number);
     let alike = statements.find(|it| text.words.first().is_some_and(|first| it.word(0) == first));
     let Some(alike) = alike else {
@@ -190,8 +180,8 @@ fn beside(section: &Section<'_>, spelling: &Spelling<'_>, text: &Text) -> String
     spelling.in_style(&words, text).join(" ")
 }
 
-/// The sections where the user has done in his own way what the level is to do, there or in their
-/// `defaults`.
+/// Returns the sections in which the user already has statements of his own for the purpose of the level, there or in
+/// their `defaults`.
 fn kept(tree: &Tree<'_>, spelling: &Spelling<'_>, kinds: &[&str]) -> BTreeSet<usize> {
     let has_own = |section: &Section<'_>| {
         let mut statements = section.statements.iter();
@@ -200,13 +190,11 @@ fn kept(tree: &Tree<'_>, spelling: &Spelling<'_>, kinds: &[&str]) -> BTreeSet<us
             && statements.any(|it| section.is_unconditional(it) && spelling.is_users_own(it))
     };
     let all = 0..tree.sections.len();
-    let own: BTreeSet<usize> = all
-        .clone()
-        .filter(|&index| has_own(&tree.sections[index]))
-        .collect();
-    let is_kept = |index: &usize| {
+    let own: BTreeSet<usize> =
+        all.clone().filter(|&index| has_own(&tree.sections[index])).collect();
+    all.filter(|index| {
         let mut defaults = tree.defaults_of(*index).into_iter();
         own.contains(index) || defaults.any(|above| own.contains(&above))
-    };
-    all.filter(is_kept).collect()
+    })
+    .collect()
 }

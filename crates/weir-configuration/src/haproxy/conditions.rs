@@ -1,6 +1,6 @@
-//! Conditions of rules (manual §7), as far as a request of a load decides them: what it asks for, of whom, and whether
-//! over TLS, and what rules have made of it ([`super::rewritten`]). What needs anything else (addresses, rates, chance,
-//! stick tables) is not decided.
+//! Conditions of rules (manual §7), as far as a request of a load decides them: by its target, its host, and TLS, and
+//! by the values that rules have changed ([`super::rewritten`]). A condition on anything else (addresses, rates,
+//! chance, stick tables) is not decided.
 
 use super::maps::{Files, Rewritten, Value, call};
 use super::sections::{Section, Statement, Tree, mode};
@@ -8,22 +8,22 @@ use super::servers::{Server, servers};
 use crate::asked::Request;
 use crate::names::is_found;
 
-/// Rules and ACLs of a section, and the request that they are asked about.
+/// Evaluates the rules and ACLs of a section for one request.
 #[derive(Clone)]
 pub(super) struct Conditions<'c, 't> {
     pub(super) tree: &'c Tree<'t>,
-    /// The section, and behind it its `defaults`.
+    /// The section, followed by its `defaults`.
     pub(super) sections: Vec<&'c Section<'t>>,
     pub(super) request: Request<'c>,
     pub(super) port: Option<u16>,
     pub(super) files: &'c Files,
-    /// Values that rules before have written.
+    /// Values that earlier rules have written.
     pub(super) rewritten: Rewritten,
-    /// Rules whose conditions do not surely fail, of those that the request has come to.
+    /// Rules that the request has come to, except those whose conditions certainly fail.
     pub(super) met: Vec<&'c Statement<'t>>,
 }
 
-/// ACLs that are always there (§7.4), as far as they are decided.
+/// Predefined ACLs (§7.4), with their values as far as they are decided.
 const ALWAYS: [(&str, bool); 6] = [
     ("TRUE", true),
     ("FALSE", false),
@@ -33,10 +33,10 @@ const ALWAYS: [(&str, bool); 6] = [
     ("HTTP_2.0", false),
 ];
 
-/// How a value is compared with patterns.
+/// Comparison of a value with a pattern; None if the result cannot be determined.
 pub(super) type Matches = fn(&str, &str) -> Option<bool>;
 
-/// Suffixes of fetches, and words behind `-m`.
+/// Methods of comparison, by the suffix of a fetch or the word behind `-m`.
 pub(super) const METHODS: [(&str, Matches); 8] = [
     ("str", |value, pattern| Some(value == pattern)),
     ("beg", |value, pattern| Some(value.starts_with(pattern))),
@@ -48,7 +48,7 @@ pub(super) const METHODS: [(&str, Matches); 8] = [
     ("bool", |value, _| Some(!value.is_empty() && value != "0")),
 ];
 
-/// Whether a pattern is some of a value's parts in a row.
+/// Returns true if a pattern is a sequence of whole parts of a value; parts end at the characters `ends`.
 fn parts(value: &str, ends: &str, pattern: &str) -> bool {
     let is_end = |c: Option<char>| c.is_none_or(|c| ends.contains(c));
     let pattern = pattern.trim_matches(|c| ends.contains(c));
@@ -59,7 +59,8 @@ fn parts(value: &str, ends: &str, pattern: &str) -> bool {
 }
 
 impl<'c, 't> Conditions<'c, 't> {
-    /// Notes a rule that the request comes to, unless its condition surely fails; whether it is followed.
+    /// Records a rule that the request comes to, unless its condition certainly fails. Returns true if the rule is
+    /// followed; None if this is not decided.
     pub(super) fn meet(&mut self, rule: &'c Statement<'t>) -> Option<bool> {
         let holds = self.holds(rule);
         if holds != Some(false) {
@@ -68,33 +69,28 @@ impl<'c, 't> Conditions<'c, 't> {
         holds
     }
 
-    /// Whether a rule is followed whose condition begins at a word that is `if` or `unless`; one without a
-    /// condition always is.
+    /// Returns true if a rule is followed, by its condition behind the word `if` or `unless`. A rule without a
+    /// condition always is. None if this is not decided.
     pub(super) fn holds(&self, statement: &Statement<'_>) -> Option<bool> {
         let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
-        let at = words
-            .iter()
-            .position(|word| matches!(*word, "if" | "unless"));
+        let at = words.iter().position(|word| matches!(*word, "if" | "unless"));
         let holds = match at.map(|at| (words[at], &words[at + 1..])) {
             None => Some(true),
             Some(("unless", condition)) => self.any(condition).map(|holds| !holds),
             Some((_, condition)) => self.any(condition),
         };
         // The proxy alone knows what is in force between `.if` and `.endif`.
-        let is_there = self
-            .sections
-            .iter()
-            .any(|section| section.is_unconditional(statement));
+        let is_there = self.sections.iter().any(|section| section.is_unconditional(statement));
         holds.filter(|holds| !holds || is_there)
     }
 
-    /// One of several, which `or` and `||` part.
+    /// Returns true if one of several conditions holds, which `or` and `||` separate.
     fn any(&self, words: &[&str]) -> Option<bool> {
         let all = words.split(|word| matches!(*word, "or" | "||"));
         or(all.map(|words| self.all(words)))
     }
 
-    /// All of several.
+    /// Returns true if all of several conditions hold.
     fn all(&self, words: &[&str]) -> Option<bool> {
         let mut words = words.iter().copied();
         let mut negated = false;
@@ -120,7 +116,7 @@ impl<'c, 't> Conditions<'c, 't> {
         not(or(terms.into_iter().map(not)))
     }
 
-    /// An ACL by its name: any of its lines.
+    /// Returns true if an ACL holds: any of the lines with its name.
     fn named(&self, name: &str) -> Option<bool> {
         let lines: Vec<&Statement<'_>> = self
             .sections
@@ -147,7 +143,7 @@ impl<'c, 't> Conditions<'c, 't> {
         }))
     }
 
-    /// A fetch with its flags and patterns.
+    /// Evaluates a fetch with its flags and patterns.
     fn expression(&self, words: &[&str]) -> Option<bool> {
         let (fetch, mut rest) = words.split_first()?;
         let (value, mut method) = self.value(fetch)?;
@@ -176,8 +172,8 @@ impl<'c, 't> Conditions<'c, 't> {
         let Some(value) = value else {
             return Some(false);
         };
-        let listed = files.iter().flat_map(|file| file.lines());
-        let patterns: Vec<&str> = listed.chain(rest.iter().copied()).collect();
+        let patterns: Vec<&str> =
+            files.iter().flat_map(|file| file.lines()).chain(rest.iter().copied()).collect();
         // `ssl_fc` and its like stand for themselves.
         if rest.is_empty() && files.is_empty() {
             return Some(!value.is_empty() && value != "0");
@@ -185,17 +181,15 @@ impl<'c, 't> Conditions<'c, 't> {
         if NUMBERS.iter().any(|name| fetch.starts_with(name)) {
             return is_in(value.parse().ok()?, &patterns);
         }
-        let fold = |text: &str| match any_case {
-            true => text.to_ascii_lowercase(),
-            false => text.to_owned(),
+        let fold = |text: &str| {
+            if any_case { text.to_ascii_lowercase() } else { text.to_owned() }
         };
         let value = fold(&value);
-        or(patterns
-            .iter()
-            .map(|pattern| method(&value, &fold(pattern))))
+        or(patterns.iter().map(|pattern| method(&value, &fold(pattern))))
     }
 
-    /// The value of a fetch and its converters, and how its name has it compared. Booleans are `1` and `0`.
+    /// Returns the value of a fetch with its converters, and the method of comparison in the name of the fetch.
+    /// Booleans are `1` and `0`.
     pub(super) fn value(&self, fetch: &str) -> Option<(Option<String>, Matches)> {
         let mut steps = split_outside(fetch).into_iter();
         let (name, argument) = call(steps.next()?)?;
@@ -244,11 +238,7 @@ impl<'c, 't> Conditions<'c, 't> {
             "path" => path()?,
             "pathq" | "url" => self.target()?,
             "capture.req.uri" => request.target.to_owned(),
-            "query" => self
-                .target()?
-                .split_once('?')
-                .map_or("", |it| it.1)
-                .to_owned(),
+            "query" => self.target()?.split_once('?').map_or("", |it| it.1).to_owned(),
             "base" => format!("{}{}", self.header("host")?.unwrap_or_default(), path()?),
             "method" => match self.rewritten.get("method") {
                 Some(method) => return method,
@@ -271,13 +261,10 @@ impl<'c, 't> Conditions<'c, 't> {
         }))
     }
 
-    /// A header, if the request has it. One with commas has several values, which are not told apart here.
+    /// Returns a header of the request. A header with commas has several values and is not decided.
     pub(super) fn header(&self, name: &str) -> Value {
         let name = name.split(',').next().unwrap_or_default();
-        if let Some(value) = self
-            .rewritten
-            .get(&format!("hdr {}", name.to_ascii_lowercase()))
-        {
+        if let Some(value) = self.rewritten.get(&format!("hdr {}", name.to_ascii_lowercase())) {
             return value;
         }
         if name.eq_ignore_ascii_case("host") {
@@ -288,7 +275,8 @@ impl<'c, 't> Conditions<'c, 't> {
         (!value.contains(',')).then(|| is_there.then(|| value.to_owned()))
     }
 
-    /// The section with servers of this name and its `defaults`; those of the rule itself where there is none.
+    /// Returns the section with servers of this name, followed by its `defaults`; for an empty name, the sections of
+    /// the rule itself.
     fn chain_of(&self, name: &str) -> Option<Vec<&'c Section<'t>>> {
         match name {
             "" => Some(self.sections.clone()),
@@ -297,19 +285,17 @@ impl<'c, 't> Conditions<'c, 't> {
     }
 }
 
-/// The value of one of several `name=value`.
+/// Returns the value of a name among several `name=value`.
 fn parameter(text: &str, end: char, name: &str) -> Option<String> {
-    let mut pairs = text
-        .split(end)
-        .filter_map(|pair| pair.trim().split_once('='));
+    let mut pairs = text.split(end).filter_map(|pair| pair.trim().split_once('='));
     let (_, value) = pairs.find(|(known, _)| *known == name)?;
     Some(value.to_owned())
 }
 
-/// Fetches that give numbers, as they begin.
+/// Beginnings of the names of fetches that return numbers.
 const NUMBERS: [&str; 2] = ["dst_port", "nbsrv"];
 
-/// Whether a number is one of the patterns for such (manual §7.1.2).
+/// Returns true if a number matches one of the patterns for numbers (manual §7.1.2).
 fn is_in(number: i64, patterns: &[&str]) -> Option<bool> {
     let mut operator = "eq";
     let mut is_in = false;
@@ -335,7 +321,7 @@ fn is_in(number: i64, patterns: &[&str]) -> Option<bool> {
     Some(is_in)
 }
 
-/// A fetch and its converters, parted by commas outside of brackets.
+/// Splits a fetch and its converters at the commas outside of brackets.
 pub(super) fn split_outside(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let parts = text.split(|c: char| {
@@ -349,7 +335,7 @@ pub(super) fn split_outside(text: &str) -> Vec<&str> {
     parts.collect()
 }
 
-/// One that holds makes all hold; none is known not to as long as one is undecided.
+/// Returns true if one of the conditions holds, None if none does and one is undecided, and false otherwise.
 fn or(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut said = Some(false);
     for one in all {

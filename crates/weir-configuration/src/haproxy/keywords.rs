@@ -1,5 +1,5 @@
-//! What is known about HAProxy's keywords beyond their order: sections, options without an argument,
-//! sides. From the configuration manual, and from what `haproxy -dKcfg` lists.
+//! Facts about HAProxy's keywords beyond their order: sections, options without an argument, sides. The sources are the
+//! configuration manual, and the output of `haproxy -dKcfg`.
 
 use crate::place::is_among;
 
@@ -18,40 +18,37 @@ const SERVER_FLAGS: &str = "agent-check, allow-0rtt, backup, check, check-reuse-
      send-proxy-v2-ssl-cn, sni-auto, ssl, ssl-reuse, stick, tfo, tls-tickets, no-agent-check, no-check, \
      no-backup, no-ssl-reuse, no-verifyhost";
 
-/// Keywords of `global` that list options for all lines of some kinds, which may say otherwise themselves.
+/// Keywords of `global` that list options for all lines of some kinds; such a line may override them.
 pub(super) const OPTION_LISTS: [(&str, &[&str]); 2] = [
     ("ssl-default-bind-options", &["bind"]),
-    (
-        "ssl-default-server-options",
-        &["server", "server-template", "default-server"],
-    ),
+    ("ssl-default-server-options", &["server", "server-template", "default-server"]),
 ];
 
-/// Keywords of proxies that may be there several times, where each adds to the others: one of the user's
-/// own is no other spelling of a row's.
+/// Keywords of proxies that may occur several times, each adding to the others. A user's own statement is therefore no
+/// other spelling of a row's.
 const ADDING: [&str; 1] = ["log"];
 
-/// Keywords of proxies that say what is done with a request, and who answers it: settings stand above them.
+/// Keywords of proxies that decide about a request and its server. New settings are written above such statements.
 const RULES: &str = "acl, default-server, default_backend, errorfile, errorloc, errorloc302, errorloc303, filter, \
      http-after-response, http-check, http-request, http-response, redirect, server, server-template, \
      stick, tcp-check, tcp-request, tcp-response, use-server, use_backend";
 
-/// Whether statements of a keyword are rules or servers.
+/// Returns true if statements of a keyword are rules or servers.
 pub(super) fn is_rule(keyword: &str) -> bool {
     is_among(keyword, RULES)
 }
 
-/// Whether statements of a keyword list options.
+/// Returns true if statements of a keyword list options.
 pub(super) fn is_option_list(keyword: &str) -> bool {
     OPTION_LISTS.iter().any(|(list, _)| *list == keyword)
 }
 
-/// Whether statements of a keyword add to each other.
+/// Returns true if statements of a keyword add to each other.
 pub(super) fn is_adding(keyword: &str) -> bool {
     ADDING.contains(&keyword)
 }
 
-/// Whether an option of a `bind` or `server` line stands alone.
+/// Returns true if an option of a `bind` or `server` line takes no argument.
 pub(super) fn is_flag(option: &str) -> bool {
     is_among(option, BIND_FLAGS)
         || is_among(option, SERVER_FLAGS)
@@ -74,8 +71,8 @@ const BACKEND_ONLY: &str = "balance, cookie, default-server, fullconn, hash-type
      option prefer-last-server, option redispatch, option srvtcpka, option tcp-smart-connect, \
      retries, retry-on, timeout check, timeout connect, timeout server, timeout server-fin";
 
-/// Whether a section of this kind (`frontend`, `backend`, `listen`) can use a keyword of proxies, of one or
-/// several words. HAProxy warns of one that it cannot, and goes on without it.
+/// Returns true if a section of this kind (`frontend`, `backend`, `listen`) can use a keyword of proxies, which may
+/// have several words. HAProxy warns about a keyword that a section cannot use, and ignores it.
 pub fn is_used_by(keyword: &str, section: &str) -> bool {
     match section {
         "frontend" => !is_among(keyword, BACKEND_ONLY),

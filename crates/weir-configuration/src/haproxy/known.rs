@@ -1,6 +1,6 @@
-//! What statements may do in a copy. It is a list of what is allowed: a keyword, an option or an action
-//! that is not on it could ask or write anything, so weir runs no copy with it. From the configuration
-//! manual of HAProxy 3.3 and the tables of its sources (`cfg_kw_list`).
+//! List of everything that statements may do in a copy: weir runs no copy with a keyword, an option or an action that
+//! is not on it, since that could contact or write anything. The sources are the configuration manual of HAProxy 3.3
+//! and the tables in its code (`cfg_kw_list`).
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use super::sections::{Section, Statement, Tree};
 use crate::place::{LEAVE_OUT, bytes, error, is_among, runs_code, unknown};
 use crate::{ConfigurationError, Source};
 
-/// Sections that a copy has not: they listen, ask, or start programs by themselves, or are for servers of
-/// the user's.
+/// Sections that a copy does not have: they listen, contact others, or start programs by themselves, or are for the
+/// user's servers.
 const NO_SECTIONS: &str = "program, log-forward, mailers, resolvers, namespace_list, traces";
 
 const GLOBAL: &str = "anonkey, busy-polling, ca-base, chroot, close-spread-time, cluster-secret, cpu-affinity, \
@@ -66,7 +66,7 @@ const OPTIONS: &str = "abortonclose, accept-invalid-http-request, accept-invalid
      splice-response, spop-check, srvtcpka, ssl-hello-chk, tcp-check, tcp-smart-accept, tcp-smart-connect, \
      tcpka, tcplog, use-small-buffers";
 
-/// Actions of rules; not `do-resolve`, `attach-srv`, those of SPOE and those of Lua.
+/// Known actions of rules; not `do-resolve`, `attach-srv`, those of SPOE and those of Lua.
 const ACTIONS: &str = "accept, add-acl, add-header, add-headers-bin, allow, auth, cache-store, cache-use, \
      capture, close, del-acl, del-header, del-headers-bin, del-map, deny, disable-l7-retry, do-log, \
      early-hint, expect-netscaler-cip, expect-proxy, normalize-uri, pause, redirect, reject, \
@@ -80,7 +80,7 @@ const ACTIONS: &str = "accept, add-acl, add-header, add-headers-bin, allow, auth
 const FILTERS: &str =
     "bwlim-in, bwlim-out, cache, comp-req, comp-res, compression, fcgi-app, trace";
 
-/// Options of `bind` lines besides those that a copy has not.
+/// Known options of `bind` lines, in addition to those that a copy cannot have.
 const OF_BINDS: &str = "accept-netscaler-cip, accept-proxy, allow-0rtt, alpn, backlog, ca-file, ca-ignore-err, \
      ca-sign-file, ca-sign-pass, ca-verify-file, cc, ciphers, ciphersuites, client-sigalgs, crl-file, crt, \
      crt-ignore-err, crt-list, curves, default-crt, defer-accept, ecdhe, ech, expose-fd, \
@@ -90,7 +90,7 @@ const OF_BINDS: &str = "accept-netscaler-cip, accept-proxy, allow-0rtt, alpn, ba
      ssl-min-ver, strict-sni, tcp-md5sig, tcp-ss, tcp-ut, tfo, thread, tls-ticket-keys, tls-tickets, v4v6, \
      v6only, verify";
 
-/// Options of `server` lines besides those that are about the user's servers.
+/// Known options of `server` lines, in addition to those about the user's servers.
 const OF_SERVERS: &str = "alpn, backup, check, check-pool-conn-name, check-reuse-pool, check-sni-auto, \
      client-sigalgs, cookie, disabled, downinter, enabled, error-limit, fall, fastinter, guid, hash-key, \
      healthcheck, id, idle-ping, init-state, inter, ktls, log-bufsize, log-proto, max-reuse, maxconn, \
@@ -101,12 +101,12 @@ const OF_SERVERS: &str = "alpn, backup, check, check-pool-conn-name, check-reuse
      set-proxy-v2-tlv-fmt, shard, slowstart, sni-auto, ssl-reuse, stick, strict-maxconn, tcp-md5sig, tcp-ut, \
      tfo, tls-tickets, track, weight, ws";
 
-/// Whether a copy has no section of a kind.
+/// Returns true if a copy has no section of this kind.
 pub(super) fn is_left_out(kind: &str) -> bool {
     is_among(kind, NO_SECTIONS)
 }
 
-/// The keywords of a kind of section; `None`: the kind is not known.
+/// Returns the known keywords of a kind of section; None if the kind is not known.
 fn keywords(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "global" => GLOBAL,
@@ -132,10 +132,10 @@ fn keywords(kind: &str) -> Option<&'static str> {
     })
 }
 
-/// Looks whether all statements are known to do no harm in a copy.
+/// Checks that all statements are known to do no harm in a copy.
 ///
 /// # Errors
-/// The first that is not, with its place.
+/// Returns an error for the first statement that is not known, with its place.
 pub(super) fn check(source: &Source, tree: &Tree<'_>) -> Result<(), ConfigurationError> {
     let check = Check { source, tree };
     let sections = tree.sections.iter();
@@ -189,7 +189,7 @@ impl Check<'_> {
         }
     }
 
-    /// A list of certificates can have HAProxy ask their authorities, at its start.
+    /// Refuses a list of certificates that makes HAProxy contact their authorities at its start (`ocsp-update`).
     fn lists_of_certificates(
         &self,
         section: &Section<'_>,
@@ -199,16 +199,16 @@ impl Check<'_> {
         let Some(at) = words.iter().position(|word| word.text == "crt-list") else {
             return Ok(());
         };
-        let globals = self.tree.of_kind("global");
-        let mut globals = globals.flat_map(|(_, section)| &section.statements);
+        let mut globals = self.tree.of_kind("global").flat_map(|(_, section)| &section.statements);
         let base = globals.find(|it| it.word(0) == "crt-base");
         let beside = self.source.files[0].path.parent();
         let base = base.map_or(beside.unwrap_or(Path::new("/")), |it| Path::new(it.word(1)));
         // One that cannot be read is HAProxy's to complain about.
         let list = bytes(&base.join(statement.word(at + 1))).unwrap_or_default();
-        match String::from_utf8_lossy(&list).contains("ocsp-update") {
-            true => Err(self.refuse(section.file, statement, at)),
-            false => Ok(()),
+        if String::from_utf8_lossy(&list).contains("ocsp-update") {
+            Err(self.refuse(section.file, statement, at))
+        } else {
+            Ok(())
         }
     }
 
@@ -218,24 +218,22 @@ impl Check<'_> {
             0 => word.text.to_string(),
             _ => format!("{}` with `{}", statement.word(0), word.text),
         };
-        let what = match word.text.starts_with("lua") {
-            true => runs_code(&name),
-            false => unknown(&name),
-        };
+        let what = if word.text.starts_with("lua") { runs_code(&name) } else { unknown(&name) };
         error(&self.source.files[file], word.span.start, what).hint(LEAVE_OUT)
     }
 }
 
-/// The first option that is not known, of a line that has some.
+/// Returns the index of the first unknown option of a line with options.
 fn unknown_option(statement: &Statement<'_>) -> Option<usize> {
     let is_of_server = match statement.word(0) {
         "stats" if statement.word(1) != "socket" => return None,
         "bind" | "stats" => false,
         _ => true,
     };
-    let is_known = |name: &str| match is_of_server {
-        true => is_among(name, OF_SERVERS) || is_of_servers(name),
-        false => {
+    let is_known = |name: &str| {
+        if is_of_server {
+            is_among(name, OF_SERVERS) || is_of_servers(name)
+        } else {
             let is_version = name.starts_with("force-") || name.starts_with("no-tlsv");
             is_among(name, OF_BINDS) || is_among(name, NOT_IN_A_COPY) || is_version
         }
@@ -244,7 +242,7 @@ fn unknown_option(statement: &Statement<'_>) -> Option<usize> {
     options.find(|&at| !is_known(statement.word(at).split('(').next().unwrap_or_default()))
 }
 
-/// The action of a rule, if it is not known.
+/// Returns the index of a rule's action, if the action is not known.
 fn unknown_action(statement: &Statement<'_>) -> Option<usize> {
     let at = match (statement.word(0), statement.word(1)) {
         ("http-request" | "http-response" | "http-after-response" | "quic-initial", _) => 1,

@@ -1,16 +1,14 @@
-//! Where a haproxy.cfg listens.
+//! Addresses on which a haproxy.cfg listens.
 
 use super::options::options;
 use super::sections::Statement;
 
-/// Whether a `bind` line has the option `ssl`.
+/// Returns true if a `bind` line has the option `ssl`.
 pub(super) fn is_tls(bind: &Statement<'_>) -> bool {
-    options(bind)
-        .iter()
-        .any(|option| bind.word(option.start) == "ssl")
+    options(bind).iter().any(|option| bind.word(option.start) == "ssl")
 }
 
-/// The port of an address as `bind` takes it (manual §4.2); the first of a range.
+/// Returns the port of an address in the form that `bind` takes (manual §4.2); the first one of a range.
 pub(super) fn port(address: &str) -> Option<u16> {
     if address.starts_with(['/', '@']) || address.contains("unix@") || address.contains("abns@") {
         return None;
@@ -19,18 +17,19 @@ pub(super) fn port(address: &str) -> Option<u16> {
     ports.split('-').next()?.parse().ok()
 }
 
-/// The last port of a range of ports.
+/// Returns the last port of a range of ports.
 pub(super) fn last_port(address: &str) -> Option<u16> {
     port(address)?;
     address.rsplit_once('-')?.1.parse().ok()
 }
 
-/// Whether nobody from elsewhere can come to an address.
+/// Returns true if only this host can reach an address.
 pub(super) fn is_own(address: &str) -> bool {
     port(address).is_none() || address.starts_with("127.") || address.starts_with("localhost:")
 }
 
-/// An address without what means "any address of this host", and a path without what says that it is one.
+/// Returns an address without the part that means "any address of this host", or a path without the prefix that marks
+/// it as one.
 pub(super) fn plain(address: &str) -> String {
     let address = ["ipv4@", "unix@"]
         .iter()
@@ -42,7 +41,7 @@ pub(super) fn plain(address: &str) -> String {
     }
 }
 
-/// Whether an address has a port that is no number, as HAProxy takes none (`str2sa_range` in its `tools.c`).
+/// Returns true if an address has a port that is no number, which HAProxy rejects (`str2sa_range` in its `tools.c`).
 pub(super) fn has_no_number(address: &str) -> bool {
     let has_port =
         !address.starts_with(['/', '@']) && !address.contains("unix@") && !address.contains("abns");

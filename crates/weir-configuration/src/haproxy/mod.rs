@@ -1,4 +1,4 @@
-//! haproxy.cfg: one file, or a folder of them as `haproxy -f FOLDER` takes it.
+//! haproxy.cfg: one file, or a folder of files as `haproxy -f FOLDER` reads it.
 
 mod adapt;
 mod addresses;
@@ -38,22 +38,16 @@ pub use words::Word;
 use crate::place::{about, absolute, read as read_file};
 use crate::{ConfigurationError, Source};
 
-/// Reads a haproxy.cfg, or all files of a folder that end in `.cfg` and are not hidden, in the order
-/// of their names' bytes (HAProxy's management guide, `-f`).
+/// Reads a haproxy.cfg, or all files of a folder that end in `.cfg` and are not hidden, in the order of their names'
+/// bytes (HAProxy's management guide, `-f`).
 ///
 /// # Errors
-/// A file is missing or not UTF-8, a folder has no such file, or one cannot be read as sections
-/// ([`Tree::parse`]).
+/// Returns an error if a file is missing or not UTF-8, if a folder has no such file, or if a file cannot be parsed as
+/// sections ([`Tree::parse`]).
 pub fn read(main: &Path) -> Result<Source, ConfigurationError> {
     let main = absolute(main);
-    let paths = match main.is_dir() {
-        true => files_of(&main)?,
-        false => vec![main],
-    };
-    let files = paths
-        .iter()
-        .map(|path| read_file(path))
-        .collect::<Result<_, _>>()?;
+    let paths = if main.is_dir() { files_of(&main)? } else { vec![main] };
+    let files = paths.iter().map(|path| read_file(path)).collect::<Result<_, _>>()?;
     let source = Source::new(files);
     Tree::parse(&source)?;
     Ok(source)
@@ -64,9 +58,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ConfigurationError> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if path.extension() == Some(OsStr::new("cfg")) && !hidden && path.is_file() {
             paths.push(path);
         }
@@ -75,10 +67,6 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ConfigurationError> {
         let hint = "HAProxy reads the files of a folder that end in .cfg";
         return Err(about(folder, "the folder has no configuration").hint(hint));
     }
-    paths.sort_by(|a, b| {
-        a.as_os_str()
-            .as_encoded_bytes()
-            .cmp(b.as_os_str().as_encoded_bytes())
-    });
+    paths.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     Ok(paths)
 }

@@ -8,10 +8,10 @@ use super::keywords::{is_flag, is_option_list};
 use super::sections::{Section, Statement, Tree};
 use super::spelling::Spelling;
 
-/// A statement: its section in the tree, and its place there.
+/// Position of a statement: index of its section in the tree, and index in the section.
 type At = (usize, usize);
 
-/// Words of a statement that are one option and its argument, in order.
+/// Returns the ranges of words that each form one option with its argument, in order.
 pub(super) fn options(statement: &Statement<'_>) -> Vec<Range<usize>> {
     let mut at = match statement.word(0) {
         "default-server" => 1,
@@ -30,14 +30,10 @@ pub(super) fn options(statement: &Statement<'_>) -> Vec<Range<usize>> {
     options
 }
 
-/// Puts options of a row's on all lines where proxies listen.
+/// Puts a row's options on all `bind` lines of proxies.
 pub(super) fn binds(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
     let tree = edit.tree;
-    for section in tree
-        .sections
-        .iter()
-        .filter(|section| section.has_frontend())
-    {
+    for section in tree.sections.iter().filter(|section| section.has_frontend()) {
         for statement in section.statements.iter().filter(|s| s.word(0) == "bind") {
             let present = settle(edit, section.file, statement, spelling);
             for (text, present) in spelling.texts.iter().zip(present) {
@@ -49,17 +45,14 @@ pub(super) fn binds(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
     }
 }
 
-/// Puts options of a row's into force for all servers of proxies.
+/// Puts a row's options into force for all servers of proxies.
 pub(super) fn servers(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
     let tree = edit.tree;
     let lines = server_lines(tree);
     let mut present: BTreeMap<At, Vec<bool>> = BTreeMap::new();
     for &at in &lines {
         let section = &tree.sections[at.0];
-        present.insert(
-            at,
-            settle(edit, section.file, &section.statements[at.1], spelling),
-        );
+        present.insert(at, settle(edit, section.file, &section.statements[at.1], spelling));
     }
     let defaults = default_servers(tree, &lines);
     for at in lines {
@@ -82,8 +75,8 @@ pub(super) fn servers(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
     }
 }
 
-/// Puts options of a row's into the statements of `global` that list options under a keyword, and has the
-/// lines of these kinds that say otherwise say the same; the statements that are missing.
+/// Puts a row's options into the statements of `global` that list options under a keyword, and makes lines of these
+/// kinds that override them agree. Returns the missing statements.
 pub(super) fn listed(
     edit: &mut Edit<'_>,
     (list, kinds): (&str, &[&str]),
@@ -99,10 +92,7 @@ pub(super) fn listed(
         let here = settle(edit, section.file, statement, spelling);
         if section.is_unconditional(statement) {
             last = Some((section.file, statement));
-            present
-                .iter_mut()
-                .zip(here)
-                .for_each(|(any, it)| *any |= it);
+            present.iter_mut().zip(here).for_each(|(any, it)| *any |= it);
         }
     }
     for (section, statement) in statements(tree, kinds) {
@@ -110,8 +100,11 @@ pub(super) fn listed(
             settle(edit, section.file, statement, spelling);
         }
     }
-    let absent = spelling.texts.iter().zip(present);
-    let absent = absent.filter_map(|(text, present)| (!present).then_some(&text.written));
+    let absent = spelling
+        .texts
+        .iter()
+        .zip(present)
+        .filter_map(|(text, present)| (!present).then_some(&text.written));
     let mut missing = Vec::new();
     for text in absent {
         match last {
@@ -122,19 +115,18 @@ pub(super) fn listed(
     missing
 }
 
-/// The statements that begin with one of these words, with their sections.
+/// Returns the statements that begin with one of these words, each with its section.
 fn statements<'s, 't>(
     tree: &'s Tree<'t>,
     keywords: &[&str],
 ) -> impl Iterator<Item = (&'s Section<'t>, &'s Statement<'t>)> {
-    let all = tree.sections.iter().flat_map(|section| {
-        let statements = section.statements.iter();
-        statements.map(move |statement| (section, statement))
-    });
-    all.filter(move |(_, statement)| keywords.contains(&statement.word(0)))
+    tree.sections
+        .iter()
+        .flat_map(|section| section.statements.iter().map(move |statement| (section, statement)))
+        .filter(move |(_, statement)| keywords.contains(&statement.word(0)))
 }
 
-/// Takes a list of options out that nothing would be left of: HAProxy refuses an empty one.
+/// Takes out a list of options that would become empty, since HAProxy refuses an empty one. Returns true if it did.
 fn remove_emptied(
     edit: &mut Edit<'_>,
     file: usize,
@@ -152,24 +144,25 @@ fn remove_emptied(
     is_emptied
 }
 
-/// What a statement says: its words with one blank between; of one that lists options
-/// (`ssl-default-bind-options`) a line for each of them.
+/// Returns the words of a statement with one blank between them; for one that lists options
+/// (`ssl-default-bind-options`), a line for each option.
 pub fn lines(statement: &Statement<'_>) -> Vec<String> {
     let keyword = statement.word(0);
-    match is_option_list(keyword) {
-        true => prefixed(keyword, statement),
-        false => vec![joined(statement, 0..statement.words.len())],
+    if is_option_list(keyword) {
+        prefixed(keyword, statement)
+    } else {
+        vec![joined(statement, 0..statement.words.len())]
     }
 }
 
-/// The options of a `bind` line as a list of options of `global` would say them, a line for each of them.
+/// Returns the options of a `bind` line in the form of a list of options in `global`, a line for each option.
 pub fn as_defaults(bind: &Statement<'_>) -> Vec<String> {
     prefixed("ssl-default-bind-options", bind)
 }
 
 fn prefixed(keyword: &str, statement: &Statement<'_>) -> Vec<String> {
-    let options = options(statement).into_iter();
-    options
+    options(statement)
+        .into_iter()
         .map(|option| format!("{keyword} {}", joined(statement, option)))
         .collect()
 }
@@ -179,25 +172,22 @@ fn joined(statement: &Statement<'_>, words: Range<usize>) -> String {
     words.join(" ")
 }
 
-/// All lines that say something of servers of proxies.
+/// Returns the positions of all `server`, `server-template` and `default-server` lines of proxies.
 fn server_lines(tree: &Tree<'_>) -> Vec<At> {
-    let sections = tree.sections.iter().enumerate();
-    sections
+    tree.sections
+        .iter()
+        .enumerate()
         .filter(|(_, section)| section.has_backend() || section.kind() == "defaults")
         .flat_map(|(index, section)| {
-            let lines = section.statements.iter().enumerate();
-            let of_servers = lines.filter(|(_, statement)| {
-                matches!(
-                    statement.word(0),
-                    "server" | "server-template" | "default-server"
-                )
+            let of_servers = section.statements.iter().enumerate().filter(|(_, statement)| {
+                matches!(statement.word(0), "server" | "server-template" | "default-server")
             });
             of_servers.map(move |(line, _)| (index, line))
         })
         .collect()
 }
 
-/// The `default-server` lines that hold whatever `.if` says, by section.
+/// Returns the `default-server` lines that are in force regardless of `.if`, by section.
 fn default_servers(tree: &Tree<'_>, lines: &[At]) -> BTreeMap<usize, Vec<At>> {
     let mut defaults: BTreeMap<usize, Vec<At>> = BTreeMap::new();
     for &(section, line) in lines {
@@ -210,7 +200,7 @@ fn default_servers(tree: &Tree<'_>, lines: &[At]) -> BTreeMap<usize, Vec<At>> {
     defaults
 }
 
-/// The `default-server` lines that a server takes options from, the nearest first.
+/// Returns the `default-server` lines that a server takes options from, nearest first.
 fn above(tree: &Tree<'_>, defaults: &BTreeMap<usize, Vec<At>>, (section, line): At) -> Vec<At> {
     let of = |section: &usize| defaults.get(section).into_iter().flatten().rev().copied();
     let own = of(&section).filter(|&(_, above)| above < line);
@@ -218,7 +208,7 @@ fn above(tree: &Tree<'_>, defaults: &BTreeMap<usize, Vec<At>>, (section, line): 
     own.chain(inherited.iter().flat_map(of)).collect()
 }
 
-/// Changes the options that a line has of a row's; which of the texts it then has.
+/// Changes the options of a row that a line has. Returns for each of the row's texts whether the line then has it.
 fn settle(
     edit: &mut Edit<'_>,
     file: usize,

@@ -1,5 +1,4 @@
-//! Paths that HAProxy takes from where it was started, made absolute for a copy that stands
-//! elsewhere.
+//! Makes paths absolute that HAProxy resolves from the folder in which it is started, for a copy in another folder.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +11,14 @@ use crate::{ConfigurationError, Source};
 const BEFORE_PATHS: &str = "-f, ca-base, ca-file, ca-sign-file, ca-verify-file, crl-file, crt, crt-base, crt-list, file, \
      h1-case-adjust-file, issuers-chain-path, lf-file, server-state-base, ssl-dh-param-file";
 
-/// Keywords that are about `ca-base` where there is one.
+/// Keywords whose paths are relative to `ca-base` if there is one.
 const BELOW_CA_BASE: [&str; 3] = ["ca-file", "ca-verify-file", "crl-file"];
 
-/// Makes relative paths absolute, where a file stands there; `default-path config` and `parent`,
-/// which look beside the file that is read, become the folder that they mean.
+/// Makes relative paths absolute if a file exists there. `default-path config` and `parent`, which refer to the folder
+/// of the file that is read, are replaced by that folder.
 ///
-/// Without `default-path` HAProxy looks where it was started, which no file says: the folder of the
-/// main file is taken for it.
+/// Without `default-path` HAProxy looks in the folder in which it was started, which no file says: the folder of the
+/// main file is assumed.
 pub(super) fn made_absolute(source: &Source) -> Result<Source, ConfigurationError> {
     let tree = Tree::parse(source)?;
     let mut edit = Edit::new(source, &tree);
@@ -42,7 +41,7 @@ pub(super) fn made_absolute(source: &Source) -> Result<Source, ConfigurationErro
     Ok(edit.done())
 }
 
-/// Where relative paths begin.
+/// Folders from which relative paths are resolved, and the base settings that are present.
 pub(super) struct Bases {
     pub(super) folder: PathBuf,
     parent_of_file: PathBuf,
@@ -62,10 +61,7 @@ impl Bases {
             crt_base: false,
             state_base: false,
         };
-        for statement in tree
-            .of_kind("global")
-            .flat_map(|(_, section)| &section.statements)
-        {
+        for statement in tree.of_kind("global").flat_map(|(_, section)| &section.statements) {
             match (statement.word(0), statement.word(1)) {
                 ("default-path", "parent") => bases.folder = parent(&beside),
                 ("default-path", "origin") => bases.folder = beside.join(statement.word(2)),
@@ -94,7 +90,7 @@ fn default_path(
     edit.splice(section.file, range, format!("origin {}", written(folder)));
 }
 
-/// Which words of a statement are paths from [`Bases::folder`].
+/// Returns the indices of the words of a statement that are paths from [`Bases::folder`].
 fn paths_of(statement: &Statement<'_>, bases: &Bases) -> Vec<usize> {
     match statement.word(0) {
         "errorfile" => return vec![2],
@@ -103,17 +99,18 @@ fn paths_of(statement: &Statement<'_>, bases: &Bases) -> Vec<usize> {
         "server-state-file" if !bases.state_base => return vec![1],
         _ => {}
     }
-    let follows = |index: &usize| {
-        let keyword = statement.word(index - 1);
-        let in_base = (bases.crt_base && matches!(keyword, "crt" | "crt-list"))
-            || (bases.ca_base && BELOW_CA_BASE.contains(&keyword));
-        let is_error_file = keyword == "errorfile" && statement.word(0).starts_with("http-");
-        (is_among(keyword, BEFORE_PATHS) && !in_base) || is_error_file
-    };
-    (1..statement.words.len()).filter(follows).collect()
+    (1..statement.words.len())
+        .filter(|index| {
+            let keyword = statement.word(index - 1);
+            let in_base = (bases.crt_base && matches!(keyword, "crt" | "crt-list"))
+                || (bases.ca_base && BELOW_CA_BASE.contains(&keyword));
+            let is_error_file = keyword == "errorfile" && statement.word(0).starts_with("http-");
+            (is_among(keyword, BEFORE_PATHS) && !in_base) || is_error_file
+        })
+        .collect()
 }
 
-/// A path as a word.
+/// Writes a path as a word, with backslashes where needed.
 pub(super) fn written(path: &Path) -> String {
     let mut word = String::new();
     for c in path.display().to_string().chars() {

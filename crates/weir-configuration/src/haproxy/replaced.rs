@@ -1,4 +1,4 @@
-//! Finds what a copy replaces, of what the requests of a load meet ([`super::adapt`]).
+//! Finds the parts on the way of a load's requests that a copy replaces ([`super::adapt`]).
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,10 +20,10 @@ use crate::place::is_among;
 use crate::replaced::Replacements;
 use crate::{Ask, ConfigurationError, PemLocation, ShownCertificate, Source};
 
-/// Fetches of headers and cookies of responses (manual §7.3.6), as they begin.
+/// Beginnings of fetches of headers and cookies of responses (manual §7.3.6).
 const RESPONSE: [&str; 4] = ["res.hdr", "res.fhdr", "res.cook", "res.ver"];
 
-/// Fetches about the client's address (manual §7.3.3), as they begin.
+/// Beginnings of fetches about the client's address (manual §7.3.3).
 const OF_CLIENT: [&str; 12] = [
     "src_bytes_",
     "src_clr_",
@@ -39,34 +39,27 @@ const OF_CLIENT: [&str; 12] = [
     "src_updt_",
 ];
 
-/// Fetches about how much a proxy has to do (manual §7.3.2), as they begin.
-const RATES: [&str; 4] = [
-    "be_sess_rate",
-    "fe_req_rate",
-    "fe_sess_rate",
-    "srv_sess_rate",
-];
+/// Beginnings of fetches about the load of a proxy (manual §7.3.2).
+const RATES: [&str; 4] = ["be_sess_rate", "fe_req_rate", "fe_sess_rate", "srv_sess_rate"];
 
-/// Finds what a copy replaces, of what the requests of a load meet.
+/// Finds the parts on the way of a load's requests that a copy replaces.
 ///
 /// # Errors
-/// As of [`super::asked`].
+/// Returns the errors of [`super::asked`].
 pub fn replaced(source: &Source, ask: &AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
     let tree = Tree::parse(source)?;
     let frontends = Frontends::of(source, &tree);
     let asked = look_up(&frontends, ask)?;
-    let listening = tree
+    let binds = tree
         .sections
         .iter()
-        .filter(|section| section.has_frontend());
-    let binds = listening.flat_map(|section| &section.statements);
-    let binds = binds.filter(|statement| statement.word(0) == "bind");
+        .filter(|section| section.has_frontend())
+        .flat_map(|section| &section.statements)
+        .filter(|statement| statement.word(0) == "bind");
     let mut search = Search {
         source,
         tree: &tree,
-        own: binds
-            .flat_map(|bind| bind.word(1).split(',').map(plain))
-            .collect(),
+        own: binds.flat_map(|bind| bind.word(1).split(',').map(plain)).collect(),
         found: Replacements::new(source),
     };
     for (request, asked) in Request::all(ask).zip(&asked) {
@@ -84,10 +77,10 @@ pub fn replaced(source: &Source, ask: &AskSpec) -> Result<Vec<ReplacedRecord>, C
     Ok(search.found.done())
 }
 
-/// The certificates that a configuration shows to the clients of a load.
+/// Returns the certificates that a configuration shows to the clients of a load.
 ///
 /// # Errors
-/// As of [`super::asked`].
+/// Returns the errors of [`super::asked`].
 pub fn certificates(
     source: &Source,
     ask: &AskSpec,
@@ -96,19 +89,20 @@ pub fn certificates(
     let spec = ask.clone();
     let at = SocketAddr::from(([127, 0, 0, 1], 0));
     let secure = lines(source, &tree, &[Ask { spec, at }])?.secure;
-    let globals = tree
-        .of_kind("global")
-        .flat_map(|(_, global)| &global.statements);
+    let globals = tree.of_kind("global").flat_map(|(_, global)| &global.statements);
     let folder = Bases::of(source, &tree).folder;
-    let base = globals.filter(|it| it.word(0) == "crt-base").last();
-    let base = folder.join(base.map_or("", |statement| statement.word(1)));
-    let listening = tree
-        .sections
-        .iter()
-        .filter(|section| section.has_frontend());
-    let binds = listening.flat_map(|section| {
-        let binds = section.statements.iter().filter(|it| it.word(0) == "bind");
-        binds.map(move |bind| (section.file, bind))
+    let base = folder.join(
+        globals
+            .filter(|it| it.word(0) == "crt-base")
+            .last()
+            .map_or("", |statement| statement.word(1)),
+    );
+    let binds = tree.sections.iter().filter(|section| section.has_frontend()).flat_map(|section| {
+        section
+            .statements
+            .iter()
+            .filter(|it| it.word(0) == "bind")
+            .map(move |bind| (section.file, bind))
     });
     let mut shown = Vec::new();
     for (_, (file, bind)) in binds.enumerate().filter(|(line, _)| secure.contains(line)) {
@@ -122,10 +116,7 @@ pub fn certificates(
             };
             let span = bind.words_from(option.start);
             let spot = Spot::new(source, file, span, format!("{name} {path}"));
-            shown.push(ShownCertificate {
-                spot: spot.record(source),
-                pem,
-            });
+            shown.push(ShownCertificate { spot: spot.record(source), pem });
         }
     }
     Ok(shown)
@@ -134,7 +125,7 @@ pub fn certificates(
 struct Search<'a> {
     source: &'a Source,
     tree: &'a Tree<'a>,
-    /// Addresses that the configuration listens at.
+    /// Addresses that the configuration listens on.
     own: BTreeSet<String>,
     found: Replacements<'a>,
 }
@@ -145,15 +136,15 @@ impl<'a> Search<'a> {
         self.found.add(part, &spot);
     }
 
-    /// Adds what the `bind` lines lose by which a section is asked.
+    /// Adds the options that the copy takes from the `bind` lines of the section that receives the request.
     fn listeners(&mut self, index: usize, address: &str) {
         let section = &self.tree.sections[index];
         for bind in section.statements.iter().filter(|it| it.word(0) == "bind") {
             let is_asked = bind.word(1).split(',').any(|it| it == address);
-            let protocol = options(bind)
+            let mut protocol = options(bind)
                 .into_iter()
-                .map(|option| bind.word(option.start));
-            let mut protocol = protocol.filter(|name| name.starts_with("accept-"));
+                .map(|option| bind.word(option.start))
+                .filter(|name| name.starts_with("accept-"));
             if let (true, Some(option)) = (is_asked, protocol.next()) {
                 let name = format!("bind … {option}");
                 self.add(ReplacedPart::ProxyProtocol, section, bind, name);
@@ -161,7 +152,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what is replaced of a proxy section and of the `defaults` above it.
+    /// Adds the replaced parts of a proxy section and of the `defaults` above it.
     fn proxy(&mut self, step: &Step<'a, 'a>, request: &Request<'_>) {
         let compresses = step.is_left && step.has(&COMPRESSION);
         for (section, statement) in &step.met {
@@ -191,7 +182,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what a table of another section counts in rates, and with whom it is shared.
+    /// Adds the rates that a table of another section counts, and the peers that it is shared with.
     fn table(&mut self, name: &str) {
         let mut sections = self.tree.sections.iter();
         let section = sections.find(|it| it.name() == Some(name) && it.is_proxy());
@@ -212,7 +203,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds the targets of log lines of a frontend that are reached over the network.
+    /// Adds a frontend's targets of log lines that are reached over the network.
     fn log(&mut self, step: &Step<'_, '_>) {
         if step.has(&["option", "dontlog-normal"]) {
             return;
@@ -221,10 +212,7 @@ impl<'a> Search<'a> {
         if step.has(&["no", "log"]) {
             lines.retain(|(section, _)| section.kind() != "defaults");
         }
-        if lines
-            .iter()
-            .any(|(_, line)| line.begins_with(&["log", "global"]))
-        {
+        if lines.iter().any(|(_, line)| line.begins_with(&["log", "global"])) {
             for (_, global) in self.tree.of_kind("global") {
                 lines.extend(global.statements.iter().map(|line| (global, line)));
             }
@@ -242,7 +230,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Tells whether a ring is sent to a server.
+    /// Returns true if a ring is sent to a server.
     fn is_ring_sent(&self, name: &str) -> bool {
         let mut rings = self.tree.of_kind("ring").map(|(_, ring)| ring);
         rings.any(|ring| {
@@ -251,7 +239,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The servers of a section that are not listeners of the configuration itself.
+    /// Adds the servers of a section that are not listeners of the configuration itself.
     fn servers(&mut self, step: &Step<'a, 'a>) {
         let chain = self.tree.chain(step.section);
         let mut servers = in_use(step, &chain);
@@ -263,11 +251,7 @@ impl<'a> Search<'a> {
                 self.add(ReplacedPart::Servers, server.section, server.line, name);
             }
         }
-        let usual = step
-            .met
-            .iter()
-            .copied()
-            .filter(|(_, it)| it.word(0) == "default-server");
+        let usual = step.met.iter().copied().filter(|(_, it)| it.word(0) == "default-server");
         let lines = servers.iter().map(|server| (server.section, server.line));
         // Without `ssl`, and with addresses alone, nothing of the rest is used.
         let uses_tls = servers.iter().any(|server| server.is("ssl", "no-ssl"));
@@ -322,7 +306,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds by what one of several servers is chosen, unless they take turns.
+    /// Adds the setting by which one of several servers is chosen, unless they take turns.
     fn balance(&mut self, step: &Step<'_, '_>) {
         let find = |word: &str| step.met.iter().find(|(_, it)| it.word(0) == word);
         let Some((section, balance)) = find("balance") else {
@@ -341,7 +325,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Servers that a request may go to while all are up: that of `use-server`, or those that are no backups, or a backup.
+/// Returns the servers that a request may go to while all are up: the one of `use-server`, or those that are no
+/// backups, or a backup.
 fn in_use<'a>(step: &Step<'a, 'a>, chain: &[&'a Section<'a>]) -> Vec<Server<'a, 'a>> {
     let mut all = servers(chain);
     if let Some(name) = step.server {
@@ -354,21 +339,20 @@ fn in_use<'a>(step: &Step<'a, 'a>, chain: &[&'a Section<'a>]) -> Vec<Server<'a, 
     all
 }
 
-/// The weights of several servers, where they differ.
+/// Returns the weights of several servers as text, if they differ.
 fn weights(servers: &[Server<'_, '_>]) -> String {
     let weights: Vec<&str> = servers.iter().map(Server::weight).collect();
-    match weights.iter().all(|weight| *weight == weights[0]) {
-        true => String::new(),
-        false => format!(" with weights {}", weights.join(", ")),
+    if weights.iter().all(|weight| *weight == weights[0]) {
+        String::new()
+    } else {
+        format!(" with weights {}", weights.join(", "))
     }
 }
 
 /// Returns true for targets of log lines on the host itself, and for words that are no targets.
 fn is_local(target: &str) -> bool {
     target.starts_with(['/', '@'])
-        || ["unix@", "abns@", "fd@"]
-            .iter()
-            .any(|family| target.contains(family))
+        || ["unix@", "abns@", "fd@"].iter().any(|family| target.contains(family))
         || is_among(target, "global, stdout, stderr")
 }
 
@@ -377,12 +361,10 @@ fn counts_rates(statement: &Statement<'_>) -> bool {
     statement.word(0) == "stick-table" && statement.has(|word| word.contains("_rate("))
 }
 
-/// Tables of other sections that a statement names: `track-sc0 src table NAME`, `sc_http_req_rate(0,NAME)`.
+/// Returns the tables of other sections that a statement names: `track-sc0 src table NAME`, `sc_http_req_rate(0,NAME)`.
 fn tables<'s>(statement: &'s Statement<'_>) -> impl Iterator<Item = &'s str> {
     let words = || statement.words.iter().map(|word| &*word.text);
-    let named = words()
-        .zip(words().skip(1))
-        .filter(|(word, _)| *word == "table");
+    let named = words().zip(words().skip(1)).filter(|(word, _)| *word == "table");
     let fetched = words().filter_map(|word| {
         let (_, arguments) = word.split_once("_rate(")?;
         arguments.split(')').next()?.rsplit(',').next()
@@ -390,7 +372,7 @@ fn tables<'s>(statement: &'s Statement<'_>) -> impl Iterator<Item = &'s str> {
     named.map(|(_, name)| name).chain(fetched)
 }
 
-/// Returns true for an `acl` that no statement names which the request meets.
+/// Returns true for an `acl` that is named by no statement on the request's way.
 fn is_unused(acl: &Statement<'_>, step: &Step<'_, '_>) -> bool {
     let name = acl.word(1);
     !step.met.iter().any(|(_, statement)| {
@@ -398,7 +380,7 @@ fn is_unused(acl: &Statement<'_>, step: &Step<'_, '_>) -> bool {
     })
 }
 
-/// Tells which part of a statement the copy replaces, if any.
+/// Returns the part of a statement that the copy replaces, if there is one.
 fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedPart> {
     let begins = |words: &[&str]| statement.begins_with(words);
     if begins(&["rate-limit"])
@@ -424,12 +406,11 @@ fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedP
         return Some(ReplacedPart::Content);
     }
     // With converters behind it, or fetches of its own.
-    let is_client = |word: &str| {
-        word == "src"
-            || word.starts_with("src,")
-            || OF_CLIENT.iter().any(|fetch| word.starts_with(fetch))
-    };
-    let is_by_client =
-        (begins(&["source"]) && statement.has(|word| word == "usesrc")) || statement.has(is_client);
+    let is_by_client = (begins(&["source"]) && statement.has(|word| word == "usesrc"))
+        || statement.has(|word| {
+            word == "src"
+                || word.starts_with("src,")
+                || OF_CLIENT.iter().any(|fetch| word.starts_with(fetch))
+        });
     is_by_client.then_some(ReplacedPart::ClientAddress)
 }

@@ -1,5 +1,5 @@
-//! What rules make of a request before others ask about it: target, method, headers and variables, as far as the
-//! configuration and its map files say so.
+//! Changes that rules make to a request before other rules look at it: to its target, method, headers and variables, as
+//! far as the configuration and its map files determine them.
 
 use super::asked::Tls;
 use super::conditions::{Conditions, METHODS, split_outside};
@@ -9,13 +9,11 @@ use super::sections::Statement;
 use crate::names::{captures, is_found, without_port};
 
 impl Conditions<'_, '_> {
-    /// Takes in what a rule writes whose action is a word of it; nothing of that is certain if its condition is not.
+    /// Applies the change that a rule makes; `action` is the index of its action among its words. If it is not certain
+    /// that the rule applies, the changed value becomes unknown.
     pub(super) fn rewrite(&mut self, rule: &Statement<'_>, action: usize, is_sure: bool) {
         let programs = ["lua.", "send-spoe-group"];
-        if programs
-            .iter()
-            .any(|program| rule.word(action).starts_with(program))
-        {
+        if programs.iter().any(|program| rule.word(action).starts_with(program)) {
             self.rewritten.open();
         } else if let Some((key, value)) = self.written(rule, action) {
             self.rewritten.insert(key, value.filter(|_| is_sure));
@@ -54,7 +52,7 @@ impl Conditions<'_, '_> {
         })
     }
 
-    /// The target that an action makes.
+    /// Returns the target that an action makes; None if it cannot be determined.
     fn target_of(&self, name: &str, [first, second]: [&str; 2]) -> Option<String> {
         let target = self.target()?;
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
@@ -68,24 +66,20 @@ impl Conditions<'_, '_> {
             }
             _ => return None,
         };
-        Some(if query.is_empty() {
-            path
-        } else {
-            format!("{path}?{query}")
-        })
+        Some(if query.is_empty() { path } else { format!("{path}?{query}") })
     }
 
-    /// Sends the request to another listener of the configuration, by a `server` line; whether in TLS.
+    /// Sends the request to another listener of the configuration, by a `server` line. Returns the state of TLS on that
+    /// connection.
     pub(super) fn pass_on(&mut self, server: &Statement<'_>, bind: &Statement<'_>) -> Tls {
         let is_tls = server.has(|word| word == "ssl");
         self.request.server_name = is_tls.then_some("");
         self.port = port(bind.word(1));
-        self.rewritten
-            .insert("hdr x-forwarded-for".to_owned(), None);
+        self.rewritten.insert("hdr x-forwarded-for".to_owned(), None);
         if is_tls { Tls::Sealed } else { Tls::None }
     }
 
-    /// The target as rules have left it.
+    /// Returns the target after the changes by rules; None if it cannot be determined.
     pub(super) fn target(&self) -> Option<String> {
         match self.rewritten.get("target") {
             Some(target) => target?,
@@ -93,7 +87,7 @@ impl Conditions<'_, '_> {
         }
     }
 
-    /// A variable, if a rule has set it. Those of the process are set elsewhere.
+    /// Returns a variable, if a rule has set it. Variables of the process are set elsewhere and are unknown.
     pub(super) fn variable(&self, name: &str) -> Value {
         match self.rewritten.get(&format!("var {name}")) {
             Some(value) => value,
@@ -102,7 +96,7 @@ impl Conditions<'_, '_> {
         }
     }
 
-    /// The text that a format makes of a request; `None`: it has what is not known here.
+    /// Returns the text that a log format makes of a request; None if a part of it cannot be determined.
     pub(super) fn format(&self, format: &str) -> Option<String> {
         let mut text = String::new();
         let mut rest = format;
@@ -115,7 +109,7 @@ impl Conditions<'_, '_> {
         Some(text + rest)
     }
 
-    /// What a converter makes of a value.
+    /// Applies a converter to a value.
     pub(super) fn converted(&self, value: String, step: &str) -> Value {
         let (name, argument) = call(step)?;
         Some(match (name, &split_outside(argument)[..]) {
@@ -124,8 +118,9 @@ impl Conditions<'_, '_> {
             ("host_only", _) => Some(without_port(&value).to_owned()),
             ("field" | "word", [number, ends]) => {
                 let number = number.parse::<usize>().ok()?.checked_sub(1)?;
-                let parts = value.split(|c| ends.contains(c));
-                let mut parts = parts.filter(|part| name == "field" || !part.is_empty());
+                let mut parts = value
+                    .split(|c| ends.contains(c))
+                    .filter(|part| name == "field" || !part.is_empty());
                 Some(parts.nth(number).unwrap_or_default().to_owned())
             }
             ("concat", [before, variable, behind]) => {
@@ -145,7 +140,7 @@ impl Conditions<'_, '_> {
         })
     }
 
-    /// What a map file has for a key: the first that suits, of those that begin it the longest.
+    /// Returns the value of a key in a map file: the first pattern that matches, or for `beg` the longest.
     fn mapped(&self, key: &str, method: &str, file: &str) -> Value {
         let (_, matches) = METHODS.iter().find(|(known, _)| *known == method)?;
         let mut found: Option<(&str, &str)> = None;
@@ -162,7 +157,8 @@ impl Conditions<'_, '_> {
     }
 }
 
-/// A text, or what takes its place if a regular expression is found in it, with groups for `\1`.
+/// Replaces a text if a regular expression matches it, with groups for `\1`; otherwise returns it unchanged. None if
+/// the expression cannot be evaluated.
 fn replaced(pattern: &str, text: &str, new: &str) -> Option<String> {
     if !is_found(pattern, false, text)? {
         return Some(text.to_owned());

@@ -1,4 +1,4 @@
-//! A haproxy.cfg as sections of statements that know their bytes.
+//! A haproxy.cfg as sections of statements that know their byte ranges.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,25 +9,25 @@ use super::words::{self, Word};
 use crate::place::{error, is_among};
 use crate::{ConfigurationError, Source, SourceFile};
 
-/// One line that says something, macros such as `.if` included; comments and empty lines are none.
+/// One line with words, including macros such as `.if`; comments and empty lines are no statements.
 #[derive(Debug, Clone)]
 pub struct Statement<'t> {
-    /// Bytes of the line in the file's text, its line end included.
+    /// Byte range of the line in the file's text, with its line end.
     pub line: Range<usize>,
-    /// Its words; at least one.
+    /// Words of the line; at least one.
     pub words: Vec<Word<'t>>,
-    /// How many `.if` it stands in.
+    /// Number of open `.if` blocks around the statement.
     pub depth: usize,
 }
 
-/// A section: its header and what follows up to the next one.
+/// A section: its header, and the statements up to the next header.
 #[derive(Debug, Clone)]
 pub struct Section<'t> {
     /// Index in [`Source::files`].
     pub file: usize,
-    /// The header: `frontend web from http`.
+    /// Header of the section: `frontend web from http`.
     pub header: Statement<'t>,
-    /// Its statements, in order.
+    /// Statements of the section, in order.
     pub statements: Vec<Statement<'t>>,
 }
 
@@ -36,55 +36,52 @@ pub struct Section<'t> {
 pub struct Tree<'t> {
     /// The sections, in the order in which HAProxy reads them.
     pub sections: Vec<Section<'t>>,
-    /// For each of them, the `defaults` section that it takes its settings from.
+    /// Index of the `defaults` section that each section takes its settings from; None if there is none.
     parents: Vec<Option<usize>>,
 }
 
 impl<'t> Statement<'t> {
-    /// The meaning of a word; empty where there is none, as HAProxy has it.
+    /// Returns the meaning of a word; empty if there is no such word, as in HAProxy.
     pub fn word(&self, index: usize) -> &str {
         self.words.get(index).map_or("", |word| &word.text)
     }
 
-    /// Whether it is one for the preprocessor (manual §2.4): `.if`, `.endif`, `.notice`.
+    /// Returns true if the statement is one for the preprocessor (manual §2.4): `.if`, `.endif`, `.notice`.
     pub fn is_macro(&self) -> bool {
         self.word(0).starts_with('.')
     }
 
-    /// Returns true if one of its words is so.
+    /// Returns true if `is_so` holds for one of the words.
     pub(super) fn has(&self, is_so: impl Fn(&str) -> bool) -> bool {
         self.words.iter().any(|word| is_so(&word.text))
     }
 
-    /// Its words, each a blank apart.
+    /// Returns the words, with one blank between them.
     pub(super) fn text(&self) -> String {
         let words: Vec<&str> = self.words.iter().map(|word| &*word.text).collect();
         words.join(" ")
     }
 
-    /// Returns true if it begins with these words.
+    /// Returns true if the statement begins with these words.
     pub(super) fn begins_with(&self, words: &[&str]) -> bool {
         self.words.len() >= words.len() && words.iter().zip(&self.words).all(|(a, b)| *a == b.text)
     }
 
-    /// Bytes of the words from one to the last.
+    /// Returns the byte range from one word to the last.
     pub(super) fn words_from(&self, index: usize) -> Range<usize> {
-        let end = self
-            .words
-            .last()
-            .map_or(self.line.end, |word| word.span.end);
+        let end = self.words.last().map_or(self.line.end, |word| word.span.end);
         let start = self.words.get(index).map_or(end, |word| word.span.start);
         start..end
     }
 }
 
 impl<'t> Section<'t> {
-    /// Its keyword: `frontend`.
+    /// Returns the keyword of the section: `frontend`.
     pub fn kind(&self) -> &str {
         self.header.word(0)
     }
 
-    /// Its name, where it has one.
+    /// Returns the name of the section, if it has one.
     pub fn name(&self) -> Option<&str> {
         match self.header.word(1) {
             "" => None,
@@ -93,40 +90,40 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// The `defaults` section that its header names.
+    /// Returns the name of the `defaults` section in the header.
     pub fn from(&self) -> Option<&str> {
         let words = &self.header.words;
         let at = words.iter().skip(1).position(|word| word.text == "from")? + 2;
         words.get(at).map(|word| &*word.text)
     }
 
-    /// Whether it is asked or asks: `frontend`, `backend` or `listen`.
+    /// Returns true if the section is a proxy: `frontend`, `backend` or `listen`.
     pub fn is_proxy(&self) -> bool {
         self.has_frontend() || self.has_backend()
     }
 
-    /// Whether it listens.
+    /// Returns true if the section listens.
     pub fn has_frontend(&self) -> bool {
         matches!(self.kind(), "frontend" | "listen")
     }
 
-    /// Whether it has servers.
+    /// Returns true if the section has servers.
     pub fn has_backend(&self) -> bool {
         matches!(self.kind(), "backend" | "listen")
     }
 
-    /// Whether a statement is in force whatever `.if` says, once the section is.
+    /// Returns true if a statement is in force regardless of `.if`, provided that the section is.
     pub(super) fn is_unconditional(&self, statement: &Statement<'_>) -> bool {
         statement.depth == self.header.depth && !statement.is_macro()
     }
 }
 
 impl<'t> Tree<'t> {
-    /// Reads all files. Every byte of theirs stays where it is: the tree says what is where.
+    /// Parses all files. Their bytes stay as they are: the tree records the position of every word.
     ///
     /// # Errors
-    /// A quote that is left open, a statement before the first section of its file, an `.if` without
-    /// `.endif` or the other way round.
+    /// Returns an error for a quote that is not closed, a statement before the first section of its file, an `.if`
+    /// without `.endif`, or an `.endif` without `.if`.
     pub fn parse(source: &'t Source) -> Result<Tree<'t>, ConfigurationError> {
         let mut sections = Vec::new();
         let mut variables = Variables::default();
@@ -144,16 +141,13 @@ impl<'t> Tree<'t> {
         Ok(Tree { sections, parents })
     }
 
-    /// Sections of a kind, with their places in [`Tree::sections`].
+    /// Returns the sections of a kind, each with its index in [`Tree::sections`].
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = (usize, &Section<'t>)> {
-        self.sections
-            .iter()
-            .enumerate()
-            .filter(move |(_, section)| section.kind() == kind)
+        self.sections.iter().enumerate().filter(move |(_, section)| section.kind() == kind)
     }
 
-    /// The `defaults` sections that a section takes its settings from, the nearest first: the one
-    /// that its header names, or for a proxy without a name the last one above it (manual §4).
+    /// Returns the `defaults` sections that a section takes its settings from, nearest first: the one that its header
+    /// names, or for a proxy whose header names none, the last one above it (manual §4).
     pub fn defaults_of(&self, section: usize) -> Vec<usize> {
         let mut chain = Vec::new();
         let mut at = section;
@@ -166,13 +160,15 @@ impl<'t> Tree<'t> {
 }
 
 impl<'t> Tree<'t> {
-    /// A section and behind it the `defaults` that it takes its settings from.
+    /// Returns a section, followed by the `defaults` that it takes its settings from.
     pub(super) fn chain(&self, index: usize) -> Vec<&Section<'t>> {
-        let chain = std::iter::once(index).chain(self.defaults_of(index));
-        chain.map(|index| &self.sections[index]).collect()
+        std::iter::once(index)
+            .chain(self.defaults_of(index))
+            .map(|index| &self.sections[index])
+            .collect()
     }
 
-    /// The backend that a frontend chooses by name.
+    /// Returns the index of the section with servers of a name, as frontends choose it.
     pub(super) fn backend(&self, name: &str) -> Option<usize> {
         let mut all = self.sections.iter();
         all.position(|section| section.has_backend() && section.name() == Some(name))
@@ -200,7 +196,7 @@ struct Reader<'t, 's> {
     index: usize,
     sections: &'s mut Vec<Section<'t>>,
     variables: &'s mut Variables,
-    /// Where each `.if` that is open begins.
+    /// Byte offsets at which the open `.if` begin.
     open: Vec<usize>,
 }
 
@@ -208,11 +204,7 @@ impl<'t> Reader<'t, '_> {
     fn read(mut self) -> Result<(), ConfigurationError> {
         let text = &self.file.text;
         let first = self.sections.len();
-        let mut at = if text.starts_with('\u{feff}') {
-            '\u{feff}'.len_utf8()
-        } else {
-            0
-        };
+        let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         while at < text.len() {
             let end = line_end_after(text, at);
             self.line(at..end, first)?;
@@ -242,11 +234,7 @@ impl<'t> Reader<'t, '_> {
         let mut statement = Statement { line, words, depth };
         self.expand_address(&mut statement);
         if is_among(statement.word(0), SECTIONS) {
-            let section = Section {
-                file: self.index,
-                header: statement,
-                statements: Vec::new(),
-            };
+            let section = Section { file: self.index, header: statement, statements: Vec::new() };
             self.sections.push(section);
         } else if let Some(section) = self.sections[first..].last_mut() {
             if section.kind() == "global" {
@@ -261,7 +249,7 @@ impl<'t> Reader<'t, '_> {
         Ok(())
     }
 
-    /// Puts what variables hold into the address of a statement that has one.
+    /// Replaces the variables in the address of a statement, if it has an address.
     fn expand_address(&self, statement: &mut Statement<'_>) {
         let place = match statement.word(0) {
             "bind" | "dispatch" | "source" => 1,
@@ -279,7 +267,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// The depth of the statement that begins with `word`, and what it does to the next one's.
+    /// Returns the depth of the statement that begins with `word`, and updates the depth for the next one.
     fn depth(&mut self, word: &str, at: usize) -> Result<usize, ConfigurationError> {
         match word {
             ".if" => {
@@ -299,12 +287,12 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// Where the line that begins at `at` ends, its line end included.
+/// Returns the end of the line that begins at `at`, with its line end.
 fn line_end_after(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |i| at + i + 1)
 }
 
-/// The first statement of a chain that begins with these words.
+/// Returns the first statement of a chain that begins with these words.
 pub(super) fn first<'s, 't>(
     chain: &[&'s Section<'t>],
     words: &[&str],
@@ -313,7 +301,7 @@ pub(super) fn first<'s, 't>(
     all.find(|statement| statement.begins_with(words))
 }
 
-/// `http`, or `tcp` where nothing is said.
+/// Returns the mode of a chain of sections; `tcp` if none is set.
 pub(super) fn mode<'s>(chain: &[&'s Section<'_>]) -> &'s str {
     first(chain, &["mode"]).map_or("tcp", |statement| statement.word(1))
 }

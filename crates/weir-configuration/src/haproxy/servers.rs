@@ -1,29 +1,28 @@
-//! Servers of a section, each with the options that `default-server` lines above it give.
+//! Servers of a section, each with the options from the `default-server` lines above it.
 
 use std::net::IpAddr;
 
 use super::options::options;
 use super::sections::{Section, Statement};
 
-/// A `server` or `server-template` line, behind the `default-server` lines that it takes options from.
+/// A `server` or `server-template` line, with the `default-server` lines that it takes options from.
 pub(super) struct Server<'s, 't> {
     pub(super) section: &'s Section<'t>,
     pub(super) line: &'s Statement<'t>,
     usual: Vec<&'s Statement<'t>>,
 }
 
-/// Collects the servers of a section in front of its `defaults` that are neither disabled nor without weight.
+/// Returns the servers of a section that are neither disabled nor without weight. `chain` is the section, followed by
+/// its `defaults`.
 pub(super) fn servers<'s, 't>(chain: &[&'s Section<'t>]) -> Vec<Server<'s, 't>> {
     let (mut usual, mut servers) = (Vec::new(), Vec::new());
     for section in chain.iter().rev().copied() {
         for line in &section.statements {
             match line.word(0) {
                 "default-server" => usual.push(line),
-                "server" | "server-template" => servers.push(Server {
-                    section,
-                    line,
-                    usual: usual.clone(),
-                }),
+                "server" | "server-template" => {
+                    servers.push(Server { section, line, usual: usual.clone() });
+                }
                 _ => {}
             }
         }
@@ -33,35 +32,34 @@ pub(super) fn servers<'s, 't>(chain: &[&'s Section<'t>]) -> Vec<Server<'s, 't>> 
 }
 
 impl<'s> Server<'s, '_> {
-    /// Tells whether an option is in force that another one takes back.
+    /// Returns true if the option `on` is in force, and not taken back by `off`.
     pub(super) fn is(&self, on: &str, off: &str) -> bool {
-        let last = self
-            .options()
-            .filter(|(name, _)| [on, off].contains(name))
-            .last();
+        let last = self.options().filter(|(name, _)| [on, off].contains(name)).last();
         last.is_some_and(|(name, _)| name == on)
     }
 
     pub(super) fn weight(&self) -> &'s str {
-        let weights = self.options().filter(|(name, _)| *name == "weight");
-        weights.last().map_or("1", |(_, weight)| weight)
+        self.options()
+            .filter(|(name, _)| *name == "weight")
+            .last()
+            .map_or("1", |(_, weight)| weight)
     }
 
-    /// Options with the words behind them; the last of a kind counts.
+    /// Returns all options with their arguments; the last one of a name counts.
     fn options(&self) -> impl Iterator<Item = (&'s str, &'s str)> {
-        let lines = self.usual.iter().copied().chain([self.line]);
-        lines.flat_map(|line| {
-            let options = options(line).into_iter();
-            options.map(move |option| (line.word(option.start), line.word(option.start + 1)))
+        self.usual.iter().copied().chain([self.line]).flat_map(|line| {
+            options(line)
+                .into_iter()
+                .map(move |option| (line.word(option.start), line.word(option.start + 1)))
         })
     }
 
-    /// The address as the line has it.
+    /// Returns the address as the line has it.
     pub(super) fn address(&self) -> &str {
         self.line.word(if self.is_template() { 3 } else { 2 })
     }
 
-    /// Returns true if the address is one that has to be looked up.
+    /// Returns true if the address is a name that has to be looked up.
     pub(super) fn has_name(&self) -> bool {
         let address = self.address();
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
@@ -73,7 +71,7 @@ impl<'s> Server<'s, '_> {
         self.line.word(0) == "server-template"
     }
 
-    /// Servers that the line stands for: several for a `server-template`, by a number or a range.
+    /// Returns the number of servers that the line stands for: several for a `server-template`, by a number or a range.
     pub(super) fn count(&self) -> u64 {
         if !self.is_template() {
             return 1;

@@ -1,18 +1,18 @@
-//! What a section does with a request by itself: its mode, its rules, its statistics, its servers.
+//! Parts of a section that decide about a request: its mode, its rules, its statistics, its servers.
 
 use super::conditions::Conditions;
 use super::sections::{Section, Statement, first, mode};
 use super::servers::servers;
 use crate::answer::Answer;
 
-/// Whether a section in TCP looks into handshakes, to pass TLS on as it is.
+/// Returns true if a section in TCP inspects handshakes, to pass TLS on as it is.
 pub(super) fn looks_into_tls(section: &Section<'_>) -> bool {
     let mut words = section.statements.iter().flat_map(|it| &it.words);
     words.any(|word| word.text.contains("ssl_sni") || word.text.contains("ssl_hello_type"))
 }
 
-/// Kinds of rules in the order in which a request comes to them, and where their action stands. Those of connections
-/// alone are for sections in TCP.
+/// Kinds of rules in the order in which a request comes to them, each with the index of its action among the words. The
+/// kinds for connections apply only to sections in TCP.
 const KINDS: [(&[&str], usize); 5] = [
     (&["tcp-request", "connection"], 2),
     (&["tcp-request", "session"], 2),
@@ -21,13 +21,14 @@ const KINDS: [(&[&str], usize); 5] = [
     (&["redirect"], 0),
 ];
 
-/// Returns true for statements that a request comes to one by one.
+/// Returns true for statements that are evaluated one by one, in order.
 pub(super) fn is_in_order(statement: &Statement<'_>) -> bool {
     let mut kinds = KINDS.iter();
     kinds.any(|(words, _)| statement.begins_with(words)) || statement.word(0) == "use_backend"
 }
 
-/// Follows the rules of a section up to the choice of a backend; what it answers without any server.
+/// Follows the rules of a section up to the choice of a backend. Returns the answer of the section, if it answers
+/// without a server.
 pub(super) fn by_itself(conditions: &mut Conditions<'_, '_>) -> Option<Answer> {
     let chain = conditions.sections.clone();
     let is_http = mode(&chain) == "http";
@@ -63,7 +64,7 @@ pub(super) fn by_itself(conditions: &mut Conditions<'_, '_>) -> Option<Answer> {
     statistics(conditions).filter(|_| is_http)
 }
 
-/// What a rule answers that is followed; `None`: it lets the request go on.
+/// Returns the answer of a rule that is followed; None if the rule lets the request go on.
 fn answer_of(action: &str, rule: &Statement<'_>) -> Option<Answer> {
     Some(match action {
         "redirect" => Answer::Redirects,
@@ -77,49 +78,32 @@ fn answer_of(action: &str, rule: &Statement<'_>) -> Option<Answer> {
     })
 }
 
-/// The status that a rule says.
+/// Returns the status that a rule sets.
 fn status_of(rule: &Statement<'_>) -> Option<u16> {
     let mut words = rule.words.iter();
     let at = words.position(|word| matches!(&*word.text, "status" | "deny_status"))?;
     rule.word(at + 1).parse().ok()
 }
 
-/// The page of statistics, where a section or its `defaults` have one and the request is for it.
+/// Returns the page of statistics, if a section or its `defaults` have one and the request is for it.
 fn statistics(conditions: &Conditions<'_, '_>) -> Option<Answer> {
     let chain = &conditions.sections;
     let has = |option: &str| first(chain, &["stats", option]);
-    let known = [
-        "enable",
-        "uri",
-        "auth",
-        "realm",
-        "refresh",
-        "scope",
-        "admin",
-        "hide-version",
-    ];
+    let known = ["enable", "uri", "auth", "realm", "refresh", "scope", "admin", "hide-version"];
     if !known.iter().any(|option| has(option).is_some()) {
         return None;
     }
     let uri = has("uri").map_or("/haproxy?stats", |statement| statement.word(2));
-    let names_backend = |it: &Statement<'_>| {
-        matches!(
-            it.word(0),
-            "use_backend" | "server" | "server-template" | "dispatch"
-        )
-    };
-    let is_alone = !chain[0].statements.iter().any(names_backend)
-        && first(chain, &["default_backend"]).is_none();
+    let is_alone =
+        !chain[0].statements.iter().any(|it| {
+            matches!(it.word(0), "use_backend" | "server" | "server-template" | "dispatch")
+        }) && first(chain, &["default_backend"]).is_none();
     // Of other pages a section with nothing else answers 503.
-    let is_for_them = || {
-        conditions
-            .target()
-            .is_some_and(|target| target.starts_with(uri))
-    };
+    let is_for_them = || conditions.target().is_some_and(|target| target.starts_with(uri));
     (is_alone || is_for_them()).then_some(Answer::Statistics)
 }
 
-/// What becomes of a request in a section that has servers.
+/// Returns the answer of a section that has servers.
 pub(super) fn served(chain: &[&Section<'_>]) -> Answer {
     let has = |words: &[&str]| first(chain, words).is_some();
     if !servers(chain).is_empty()

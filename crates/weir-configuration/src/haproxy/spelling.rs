@@ -1,4 +1,4 @@
-//! How a row of the catalog spells a level here, and when two spellings are the same.
+//! Spelling of a catalog row's level in haproxy.cfg, and comparison of two spellings.
 
 use std::mem::take;
 use std::time::Duration;
@@ -12,37 +12,34 @@ use super::words;
 use crate::Wanted;
 use crate::place::{like, unit};
 
-/// What a level leads to within one context.
+/// Statements or options of a level in one context.
 #[derive(Debug)]
 pub(super) struct Spelling<'w> {
     row: &'w Parameter,
-    /// What every level of the row begins with, `no` left out: `timeout client`, or both of
-    /// `option httpclose` and `option http-keep-alive`.
+    /// Beginnings of all levels of the row, without `no`: `timeout client`, or both of `option httpclose` and `option
+    /// http-keep-alive`.
     pub(super) keys: Vec<Vec<String>>,
-    /// What is to be there; empty: nothing of the row's.
+    /// Statements or options that have to be there; empty if there must be none of the row's.
     pub(super) texts: Vec<Text>,
 }
 
-/// One statement or option that is to be there.
+/// One statement or option that has to be there.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) key: Vec<String>,
-    /// As it is written.
+    /// The whole text as it is written.
     pub(super) written: String,
-    /// Its words as they are written.
+    /// Words of the text as they are written, with quotes.
     pub(super) raw: Vec<String>,
-    /// Its words as they are meant.
+    /// Words of the text by their meaning, without quotes.
     pub(super) words: Vec<String>,
 }
 
 impl<'w> Spelling<'w> {
-    /// What `wanted` leads to in the context of this name.
+    /// Creates the spelling of `wanted` in the context of this name.
     pub(super) fn new(wanted: &Wanted<'w>, context: &str) -> Spelling<'w> {
         let row = wanted.row;
-        let writes = row
-            .writes
-            .iter()
-            .filter(|write| write.context.name() == context);
+        let writes = row.writes.iter().filter(|write| write.context.name() == context);
         let mut keys: Vec<Vec<String>> = Vec::new();
         for key in writes.flat_map(|write| keys_of(row, &write.text)) {
             if !keys.contains(&key) {
@@ -58,35 +55,28 @@ impl<'w> Spelling<'w> {
         Spelling { row, keys, texts }
     }
 
-    /// The key of the row's that a statement has.
+    /// Returns the key of the row that a statement begins with.
     pub(super) fn key_of(&self, statement: &Statement<'_>) -> Option<&[String]> {
         let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
         key_of(&self.keys, &words)
     }
 
-    /// Takes out what the row says within a list of options (`ssl-default-bind-options`), without the
+    /// Takes out the row's texts within a list of options (`ssl-default-bind-options`), and returns them without the
     /// list's keyword.
     pub(super) fn take(&mut self, list: &str) -> Spelling<'w> {
         let is_listed = |key: &[String]| key.len() > 1 && key[0] == list;
-        let (keys, rest) = take(&mut self.keys)
-            .into_iter()
-            .partition::<Vec<_>, _>(|key| is_listed(key));
+        let (keys, rest) =
+            take(&mut self.keys).into_iter().partition::<Vec<_>, _>(|key| is_listed(key));
         self.keys = rest;
-        let (texts, rest) = take(&mut self.texts)
-            .into_iter()
-            .partition::<Vec<_>, _>(|text| is_listed(&text.key));
+        let (texts, rest) =
+            take(&mut self.texts).into_iter().partition::<Vec<_>, _>(|text| is_listed(&text.key));
         self.texts = rest;
         let keys: Vec<_> = keys.into_iter().map(|key| key[1..].to_vec()).collect();
-        let texts = texts.into_iter();
-        let texts = texts.map(|text| Text::new(&keys, text.raw[1..].join(" ")));
-        Spelling {
-            row: self.row,
-            texts: texts.collect(),
-            keys,
-        }
+        let texts = texts.into_iter().map(|text| Text::new(&keys, text.raw[1..].join(" ")));
+        Spelling { row: self.row, texts: texts.collect(), keys }
     }
 
-    /// Whether a statement does in the user's own way what the level is to do, and so stays.
+    /// Returns true if a statement already does in the user's own way what the level is to do, and therefore stays.
     pub(super) fn is_users_own(&self, statement: &Statement<'_>) -> bool {
         let words = || statement.words.iter().map(|word| &*word.text);
         let mut writes = self.row.writes.iter();
@@ -97,18 +87,15 @@ impl<'w> Spelling<'w> {
             && !writes.any(|write| write.text.split_whitespace().eq(words()))
     }
 
-    /// Whether these words say the same as a text: the same ones, or the same duration in another
-    /// unit (`30000` and `30s`).
+    /// Returns true if these words mean the same as a text: the same words, or the same duration in another unit
+    /// (`30000` and `30s`).
     pub(super) fn is_said_by(&self, words: &[&str], text: &Text) -> bool {
         words.len() == text.words.len()
-            && words
-                .iter()
-                .zip(&text.words)
-                .all(|(a, b)| a == b || self.is_same_quantity(a, b))
+            && words.iter().zip(&text.words).all(|(a, b)| a == b || self.is_same_quantity(a, b))
     }
 
-    /// A text's words as the author of those that they replace would have written them: times without a unit
-    /// where he wrote none, else with his, or one in which they come out even.
+    /// Returns a text's words in the style of the words that they replace: a time without a unit if the old one had
+    /// none, otherwise in the old unit, or in one in which it comes out even.
     pub(super) fn in_style(&self, words: &[&str], text: &Text) -> Vec<String> {
         let is_duration = matches!(self.row.level, LevelKind::Duration { .. });
         let mut raw = text.raw.clone();
@@ -140,75 +127,55 @@ impl Text {
         // A row's texts are the catalog's own and have no open quotes.
         let split =
             words::split(&written, 0..written.len(), &Variables::default()).unwrap_or_default();
-        let raw = split
-            .iter()
-            .map(|word| written[word.span.clone()].to_owned())
-            .collect();
+        let raw = split.iter().map(|word| written[word.span.clone()].to_owned()).collect();
         let words: Vec<&str> = split.iter().map(|word| &*word.text).collect();
         let key = key_of(keys, &words).unwrap_or_default().to_vec();
         let words = words.into_iter().map(str::to_owned).collect();
-        Text {
-            key,
-            raw,
-            words,
-            written,
-        }
+        Text { key, raw, words, written }
     }
 }
 
-/// The longest key that these words begin with, `no` and `default` left out.
+/// Returns the longest key that these words begin with, after a leading `no` or `default`.
 fn key_of<'k>(keys: &'k [Vec<String>], words: &[&str]) -> Option<&'k [String]> {
-    let negated = words
-        .first()
-        .is_some_and(|word| matches!(*word, "no" | "default"));
+    let negated = words.first().is_some_and(|word| matches!(*word, "no" | "default"));
     let words = &words[usize::from(negated)..];
-    let begins =
-        |key: &&Vec<String>| words.len() >= key.len() && key.iter().zip(words).all(|(a, b)| a == b);
     keys.iter()
-        .filter(begins)
+        .filter(|key| words.len() >= key.len() && key.iter().zip(words).all(|(a, b)| a == b))
         .max_by_key(|key| key.len())
         .map(Vec::as_slice)
 }
 
-/// What a row's text can begin with. `option` alone begins what other rows and the user have: with each of
-/// the row's levels it is a keyword of its own.
+/// Returns the possible beginnings of a row's text. `option` alone is also the beginning of other rows and of the
+/// user's statements: with each of the row's levels it is a keyword of its own.
 fn keys_of(row: &Parameter, text: &str) -> Vec<Vec<String>> {
     let key = key(row, text);
     match &row.level {
-        LevelKind::Choice(levels) if key == ["option"] => levels
-            .iter()
-            .map(|level| vec![key[0].clone(), level.clone()])
-            .collect(),
+        LevelKind::Choice(levels) if key == ["option"] => {
+            levels.iter().map(|level| vec![key[0].clone(), level.clone()]).collect()
+        }
         _ => vec![key],
     }
 }
 
-/// What a row's text begins with whatever the level: its words before the level, or as many as the
-/// name under which the effective value is read has.
+/// Returns the beginning of a row's text that does not depend on the level: its words before the level, or as many
+/// words as are in the name under which the effective value is read.
 fn key(row: &Parameter, text: &str) -> Vec<String> {
     let name = match &row.effective {
         EffectiveFrom::Directive { name, .. } | EffectiveFrom::ListenFlag { name } => name,
         _ => "",
     };
-    let words = text
+    let fixed: Vec<&str> = text
         .split_whitespace()
-        .skip_while(|word| matches!(*word, "no" | "default"));
-    let fixed: Vec<&str> = words.take_while(|word| !word.contains('{')).collect();
-    let name: Vec<&str> = name
-        .split_whitespace()
-        .skip_while(|word| *word == "no")
+        .skip_while(|word| matches!(*word, "no" | "default"))
+        .take_while(|word| !word.contains('{'))
         .collect();
-    let length = match fixed.starts_with(&name) && !name.is_empty() {
-        true => name.len(),
-        false => fixed.len(),
-    };
-    fixed[..length]
-        .iter()
-        .map(|&word| word.to_owned())
-        .collect()
+    let name: Vec<&str> = name.split_whitespace().skip_while(|word| *word == "no").collect();
+    let length =
+        if fixed.starts_with(&name) && !name.is_empty() { name.len() } else { fixed.len() };
+    fixed[..length].iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Units that somebody chooses, in microseconds.
+/// Units in which people write durations, in microseconds.
 const TIMES: [(&str, u64); 6] = [
     ("", 1000),
     ("ms", 1000),
@@ -218,7 +185,7 @@ const TIMES: [(&str, u64); 6] = [
     ("d", 86_400_000_000),
 ];
 
-/// A duration as HAProxy reads it (manual §2.5): milliseconds where no unit is named.
+/// Parses a duration as HAProxy does (manual §2.5), in microseconds; a number without a unit is in milliseconds.
 fn microseconds(text: &str) -> Option<u128> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
     let number = digits.parse::<u64>().ok()?;

@@ -1,15 +1,15 @@
-//! Variables of the environment (manual §2.3), as far as it is known what they hold where a line is read.
+//! Variables of the environment (manual §2.3), as far as their values are known where a line is read.
 
 use std::collections::BTreeMap;
 
 use super::words::Word;
 
-/// What is known of variables at a line: what statements of `global` above it have made of them, and else what
-/// this process has in its environment, which HAProxy inherits.
+/// Known values of variables at a line: those set by the statements of `global` above it, and otherwise those in the
+/// environment of this process, which HAProxy inherits.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     said: BTreeMap<String, Said>,
-    /// `resetenv` has taken out all of which nothing is said.
+    /// True if `resetenv` has removed all variables without an entry.
     are_reset: bool,
 }
 
@@ -17,23 +17,23 @@ pub(super) struct Variables {
 enum Said {
     Holds(String),
     Gone,
-    /// It depends on what the proxy alone knows: on an `.if`, or on another variable.
+    /// The value depends on facts that only the proxy knows: on an `.if`, or on another variable.
     Unsure,
 }
 
-/// A variable as it stands in double quotes, or in an address.
+/// A variable as it is written in double quotes, or in an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Written<'t> {
     pub(super) name: &'t str,
-    /// What takes its place where it does not exist.
+    /// Text that replaces the variable if it does not exist.
     default: Option<&'t str>,
-    /// Bytes of all of it.
+    /// Length of the whole variable, bytes.
     pub(super) length: usize,
 }
 
 impl Written<'_> {
-    /// The one that a text begins with: `$NAME`, `${NAME}`, `${NAME-DEFAULT}`. `${NAME[*]}`, which may be several
-    /// words, is none.
+    /// Parses the variable that a text begins with: `$NAME`, `${NAME}`, `${NAME-DEFAULT}`. `${NAME[*]}`, which can be
+    /// several words, is not recognised.
     pub(super) fn first(text: &str) -> Option<Written<'_>> {
         let behind = text.strip_prefix('$')?;
         let inner = behind.strip_prefix('{');
@@ -51,16 +51,12 @@ impl Written<'_> {
                 (Some(default), rest)
             }
         };
-        Some(Written {
-            name,
-            default,
-            length: text.len() - rest.len(),
-        })
+        Some(Written { name, default, length: text.len() - rest.len() })
     }
 }
 
 impl Variables {
-    /// What takes a variable's place; `None`: nothing says what it holds.
+    /// Returns the text that replaces a variable; None if the value is not known.
     pub(super) fn value(&self, written: &Written<'_>) -> Option<String> {
         let default = || written.default.map(str::to_owned);
         match self.said.get(written.name) {
@@ -72,9 +68,9 @@ impl Variables {
         }
     }
 
-    /// An address with what its variables hold, and the name of the first of which nothing says that. HAProxy replaces
-    /// them in addresses whatever quotes are around, those with a default excepted (`env_expand`, which `str2sa_range` in
-    /// its `tools.c` calls).
+    /// Returns an address with its variables replaced, and the name of the first variable whose value is not known.
+    /// HAProxy replaces variables in addresses regardless of quotes, except those with a default (`env_expand`, which
+    /// `str2sa_range` in its `tools.c` calls).
     pub(super) fn in_address(&self, address: &str) -> (String, Option<String>) {
         let (mut expanded, mut unknown) = (String::new(), None);
         let mut rest = address;
@@ -94,7 +90,8 @@ impl Variables {
         (expanded, unknown)
     }
 
-    /// Takes in what a statement of `global` does to the environment, if it does so whatever `.if` says.
+    /// Applies the effect of a `global` statement on the environment; `is_sure` is true if the statement applies
+    /// regardless of `.if`.
     pub(super) fn read(&mut self, words: &[Word<'_>], is_sure: bool) {
         let names = words.iter().skip(1).map(|word| word.text.to_string());
         let names: Vec<String> = names.collect();
@@ -102,9 +99,10 @@ impl Variables {
         match (keyword, &names[..]) {
             ("presetenv", [name, ..]) if self.exists(name) != Some(false) => {}
             ("setenv" | "presetenv", [name, ..]) => {
-                let value = words.get(2);
-                let value = value.filter(|word| is_sure && word.variable.is_none());
-                let said = value.map_or(Said::Unsure, |word| Said::Holds(word.text.to_string()));
+                let said = words
+                    .get(2)
+                    .filter(|word| is_sure && word.variable.is_none())
+                    .map_or(Said::Unsure, |word| Said::Holds(word.text.to_string()));
                 self.said.insert(name.clone(), said);
             }
             ("unsetenv", names) => {
@@ -157,8 +155,7 @@ mod tests {
             ("$", None),
             ("${.LINE}", None),
         ] {
-            let found = Written::first(text);
-            let found = found.map(|it| (it.name, it.default, it.length));
+            let found = Written::first(text).map(|it| (it.name, it.default, it.length));
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -1,9 +1,8 @@
-//! Lines as HAProxy's configuration manual cuts them into words (§2.1 and §2.2).
+//! Splits lines into words as described in HAProxy's configuration manual (§2.1 and §2.2).
 //!
-//! Blanks separate words, `#` begins a comment, a backslash or quotes protect. In single quotes
-//! nothing is interpreted; in double quotes a backslash is, and variables are ([`Variables`]), which are so in addresses
-//! too, whatever stands around them. A backslash at the end of a line protects nothing: no version that was read or
-//! tried joins lines.
+//! Blanks separate words, `#` begins a comment, a backslash or quotes protect. In single quotes nothing is interpreted;
+//! in double quotes backslashes and variables are ([`Variables`]). In addresses variables are interpreted regardless of
+//! quotes. A backslash at the end of a line protects nothing: no version that was read or tried joins lines.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,22 +12,23 @@ use super::variables::{Variables, Written};
 /// One word of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word<'t> {
-    /// What it means: without quotes and backslashes, with what variables hold.
+    /// Meaning of the word: without quotes and backslashes, with variables replaced.
     pub text: Cow<'t, str>,
-    /// Its bytes in the file's text, quotes included.
+    /// Byte range in the file's text, with quotes.
     pub span: Range<usize>,
-    /// The first variable in it of which nothing says what it holds; all such stand in the text as they are written.
+    /// Name of the first variable in the word whose value is not known; all such variables stand in the text as they
+    /// are written.
     pub variable: Option<String>,
 }
 
-/// A quote that nothing closes.
+/// Error for a quote that is not closed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unbalanced {
-    /// Byte of the text where it opens.
+    /// Byte offset of the opening quote.
     pub(super) at: usize,
 }
 
-/// The words of the line that stands at `line` in `text`, where this is known of variables.
+/// Splits the line at `line` in `text` into words, with these values of variables.
 pub(super) fn split<'t>(
     text: &'t str,
     line: Range<usize>,
@@ -51,7 +51,7 @@ pub(super) fn split<'t>(
     }
 }
 
-/// What isspace(3) says in the C locale, which HAProxy asks.
+/// Returns true for a blank as isspace(3) defines it in the C locale, which HAProxy uses.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
@@ -69,12 +69,8 @@ fn word<'t>(text: &'t str, from: usize, variables: &Variables) -> Result<Word<'t
             variable: None,
         });
     }
-    let mut protected = Protected {
-        text,
-        variables,
-        meaning: bytes[from..plain].to_vec(),
-        variable: None,
-    };
+    let mut protected =
+        Protected { text, variables, meaning: bytes[from..plain].to_vec(), variable: None };
     let end = protected.read(plain)?;
     Ok(Word {
         // `\xNN` can make bytes that are no characters; the span still has what the user wrote.
@@ -84,7 +80,7 @@ fn word<'t>(text: &'t str, from: usize, variables: &Variables) -> Result<Word<'t
     })
 }
 
-/// A word with quotes or backslashes, as far as it was read.
+/// A word with quotes or backslashes, as far as it has been read.
 struct Protected<'t, 'v> {
     text: &'t str,
     variables: &'v Variables,
@@ -93,7 +89,7 @@ struct Protected<'t, 'v> {
 }
 
 impl Protected<'_, '_> {
-    /// Reads on to the end of the word, and says where that is.
+    /// Reads the rest of the word, and returns its end.
     fn read(&mut self, from: usize) -> Result<usize, Unbalanced> {
         let bytes = self.text.as_bytes();
         let mut quote: Option<(u8, usize)> = None;
@@ -122,7 +118,8 @@ impl Protected<'_, '_> {
         }
     }
 
-    /// Appends what a variable holds, or else the variable; how many bytes it has.
+    /// Appends the value of a variable, or the variable itself if the value is not known. Returns the length of the
+    /// variable in the text.
     fn expand(&mut self, at: usize) -> usize {
         let rest = &self.text[at..];
         let Some(written) = Written::first(rest) else {
@@ -140,7 +137,7 @@ impl Protected<'_, '_> {
     }
 }
 
-/// Appends what a backslash sequence means; how many bytes it has.
+/// Appends the meaning of a backslash sequence. Returns the length of the sequence.
 fn escape(bytes: &[u8], in_quotes: bool, meaning: &mut Vec<u8>) -> usize {
     let (byte, length) = match bytes.get(1) {
         Some(b't') => (b'\t', 2),
@@ -169,17 +166,14 @@ mod tests {
 
     fn texts(line: &str) -> Vec<String> {
         let words = split_line(line).unwrap();
-        words
-            .into_iter()
-            .map(|word| word.text.into_owned())
-            .collect()
+        words.into_iter().map(|word| word.text.into_owned()).collect()
     }
 
     fn split_line(line: &str) -> Result<Vec<Word<'_>>, Unbalanced> {
         split(line, 0..line.len(), &Variables::default())
     }
 
-    /// The examples that the manual calls strictly equivalent.
+    /// Checks the examples that the manual calls strictly equivalent.
     #[test]
     fn quotes_and_backslashes_are_the_manuals() {
         for line in [
@@ -191,10 +185,7 @@ mod tests {
         ] {
             assert_eq!(texts(line), ["log-format", "%{+Q}o %t %s %{-Q}r"], "{line}");
         }
-        assert_eq!(
-            texts(r#"a 'b#\' "\$C\x41" d\#e f#g"#),
-            ["a", r"b#\", "$CA", "d#e", "f"]
-        );
+        assert_eq!(texts(r#"a 'b#\' "\$C\x41" d\#e f#g"#), ["a", r"b#\", "$CA", "d#e", "f"]);
         assert_eq!(texts("\t a\tb \r"), ["a", "b"]);
         assert_eq!(texts(r#"a "" b"#), ["a", "", "b"]);
         assert_eq!(texts("a \\"), ["a", "\\"]);

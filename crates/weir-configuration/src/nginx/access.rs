@@ -1,10 +1,10 @@
-//! Rules of access, as far as every client of a load meets them alike.
+//! Access rules, as far as they treat every client of a load alike.
 
 use super::view::Node;
 use crate::asked::Request;
 
-/// The status by which rules of access refuse a request. `in_force` gives the directives of some names that are in force;
-/// `is_first` says that nothing has sent the request on yet.
+/// Returns the status with which access rules refuse a request. `in_force` returns the directives of some names that
+/// are in force; `is_first` is true if nothing has sent the request on yet.
 pub(super) fn refusal<'n>(
     location: Option<&Node<'_>>,
     in_force: impl Fn(&str) -> Vec<&'n Node<'n>>,
@@ -15,11 +15,7 @@ pub(super) fn refusal<'n>(
     if is_first && location.is_some_and(|location| location.simple().any(is_internal)) {
         return Some(404);
     }
-    let argument = |name| {
-        in_force(name)
-            .first()
-            .and_then(|it| it.directive.argument(0))
-    };
+    let argument = |name| in_force(name).first().and_then(|it| it.directive.argument(0));
     let is_either = argument("satisfy") == Some("any");
     let is_limited = location.is_some_and(|location| is_limited(location, request.method));
     if is_limited || !is_either && is_closed(&in_force("allow, deny")) {
@@ -29,7 +25,7 @@ pub(super) fn refusal<'n>(
     (asks && !is_either && request.field("authorization") == Some("")).then_some(401)
 }
 
-/// Returns true for rules of access that let nobody in.
+/// Returns true for access rules that let nobody in.
 fn is_closed(rules: &[&Node<'_>]) -> bool {
     let denies_all =
         |node: &Node<'_>| node.directive.is("deny") && node.directive.argument(0) == Some("all");
@@ -37,10 +33,10 @@ fn is_closed(rules: &[&Node<'_>]) -> bool {
         && !rules.iter().any(|rule| rule.directive.is("allow"))
 }
 
-/// Returns true where `limit_except` lets nobody in who has another method than those that it names.
+/// Returns true if `limit_except` lets nobody in whose method is not among those that it names.
 fn is_limited(location: &Node<'_>, method: &str) -> bool {
-    let blocks = location.children.iter();
-    let mut limits = blocks.filter(|it| it.is_block("limit_except") && !is_for(it, method));
+    let mut limits =
+        location.children.iter().filter(|it| it.is_block("limit_except") && !is_for(it, method));
     limits.any(|limit| is_closed(&limit.simple().collect::<Vec<_>>()))
 }
 

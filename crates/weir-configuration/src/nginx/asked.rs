@@ -1,5 +1,5 @@
-//! Which server and location a request meets, as nginx chooses them: by `server_name` (the manual's "Server
-//! names"), by [`super::location`].
+//! Looks up the server and location of a request, as nginx chooses them: by `server_name` (the manual's "Server
+//! names"), and by [`super::location`].
 
 use std::net::SocketAddr;
 
@@ -16,10 +16,10 @@ use crate::answer::{Answer, Barrier};
 use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::{Ask, ConfigurationError, Source};
 
-/// Ways from one location to another, by `try_files`; nginx itself gives up after ten.
+/// Maximum number of steps from one location to another, by `try_files`; nginx itself gives up after ten.
 const MOST_STEPS: usize = 10;
 
-/// Directives that say which answers are compressed, and how well: no stock configuration has them.
+/// Directives that set which answers are compressed, and how well; no stock configuration has them.
 const COMPRESSED: &str = "gzip_types, gzip_comp_level, gzip_min_length, gzip_proxied";
 
 const MISSING: Missing = Missing {
@@ -28,12 +28,11 @@ const MISSING: Missing = Missing {
     hint: "write a `server` into `http`",
 };
 
-/// Looks up what answers the requests of a load: one for each. `build` is what the program prints of itself
-/// (`nginx -V`).
+/// Looks up the answers to the requests of a load, one for each. `build` is the output of `nginx -V`.
 ///
 /// # Errors
-/// A file is not nginx's language; no listener is as asked; a host or path that is named meets nothing; what
-/// is there asks for a certificate or for HTTP/2.
+/// Returns an error if a file is not in nginx's language; if no listener matches the load; if a host or path that the
+/// load names matches nothing; or if the configuration demands a certificate or HTTP/2.
 pub fn asked(
     source: &Source,
     ask: &AskSpec,
@@ -44,7 +43,7 @@ pub fn asked(
     asked::look_up(&Servers::of(source, (&trees, &nodes), build), ask)
 }
 
-/// The sockets that loads ask, and where the copy has them.
+/// Returns the sockets that loads ask, each with its address in the copy.
 pub(super) fn sockets(
     source: &Source,
     parsed: (&[Tree], &[Node<'_>]),
@@ -52,41 +51,43 @@ pub(super) fn sockets(
 ) -> Result<Vec<(Socket, SocketAddr)>, ConfigurationError> {
     let servers = Servers::of(source, parsed, build);
     let addresses = asked::addresses(&servers, asks)?.into_iter();
-    Ok(addresses
-        .map(|(door, at)| (servers.listens[door].socket.clone(), at))
-        .collect())
+    Ok(addresses.map(|(door, at)| (servers.listens[door].socket.clone(), at)).collect())
 }
 
-/// The servers of `http` by what they listen at.
+/// Servers of `http`, by the sockets on which they listen.
 pub(super) struct Servers<'a> {
     doors: Doors<'a>,
     pub(super) listens: Vec<Listen<'a>>,
     by_name: ByName<'a>,
-    /// What `http` itself says.
+    /// Directives directly in `http`.
     http: Vec<&'a Node<'a>>,
     /// The `map` blocks of `http`.
     maps: Vec<MapBlock<'a>>,
-    /// The listeners of `stream`, and the blocks themselves.
+    /// Listeners of `stream`, and the `stream` blocks themselves.
     streams: (Vec<Listen<'a>>, Vec<&'a Node<'a>>),
-    /// Whether HTTP/2 in clear is told from HTTP/1.1 by how a connection begins.
+    /// True if nginx tells HTTP/2 in clear from HTTP/1.1 by the beginning of a connection.
     tells_http2: bool,
 }
 
-/// Where an error page is.
+/// Location of an error page.
 enum Page<'n> {
-    /// In a named location.
+    /// The page is in a named location.
     Named(&'n str),
-    /// At a path.
+    /// The page is at a path.
     Path(&'n str),
-    /// At another URL: clients are sent there.
+    /// The page is at another URL, to which clients are redirected.
     Elsewhere,
 }
 
-/// nginx does so from 1.25.1 on; before, a listener in clear with `http2` answers nothing else.
+/// Returns true if this build tells HTTP/2 in clear from HTTP/1.1. nginx does so from 1.25.1 on; before, a listener in
+/// clear with `http2` answers nothing else.
 fn tells_http2(build: &str) -> bool {
-    let version = build.split_once("nginx version: ").map(|(_, it)| it);
-    let version = version.and_then(|it| it.split_once('/')).map(|(_, it)| it);
-    let version = version.unwrap_or_default();
+    let version = build
+        .split_once("nginx version: ")
+        .map(|(_, it)| it)
+        .and_then(|it| it.split_once('/'))
+        .map(|(_, it)| it)
+        .unwrap_or_default();
     let end = version.find(|c: char| !c.is_ascii_digit() && c != '.');
     let numbers = version[..end.unwrap_or(version.len())].split('.');
     let numbers: Vec<u32> = numbers.filter_map(|number| number.parse().ok()).collect();
@@ -99,9 +100,8 @@ impl<'a> Servers<'a> {
         (trees, nodes): (&'a [Tree], &'a [Node<'a>]),
         build: &str,
     ) -> Servers<'a> {
-        let (listens, others) = listen::all(nodes)
-            .into_iter()
-            .partition::<Vec<_>, _>(|listen| listen.is_http);
+        let (listens, others) =
+            listen::all(nodes).into_iter().partition::<Vec<_>, _>(|listen| listen.is_http);
         let first = |is_it: &dyn Fn(&Listen<'_>) -> bool| listens.iter().position(is_it);
         let doors = listens.iter().enumerate().map(|(index, listen)| Door {
             listener: listen.listener(source),
@@ -114,11 +114,7 @@ impl<'a> Servers<'a> {
             is_inner: false,
         });
         let blocks = |name: &'static str| nodes.iter().filter(move |node| node.is_block(name));
-        let doors = Doors {
-            source,
-            all: doors.collect(),
-            missing: MISSING,
-        };
+        let doors = Doors { source, all: doors.collect(), missing: MISSING };
         Servers {
             doors,
             streams: (others, blocks("stream").collect()),
@@ -130,7 +126,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// The server that a name chooses among those of a socket, and whether it has that name.
+    /// Returns the server that a name chooses among those of a socket, and true if the server has that name.
     fn server(&self, door: usize, name: &str) -> (&'a Node<'a>, bool) {
         let listen = &self.listens[door];
         let (server, has_name) = self.by_name.server(&self.listens, &listen.socket, name);
@@ -138,26 +134,20 @@ impl<'a> Servers<'a> {
     }
 
     pub(super) fn spot(&self, node: &Node<'_>, name: String) -> Spot {
-        Spot::new(
-            self.doors.source,
-            node.file,
-            node.directive.name.span.clone(),
-            name,
-        )
+        Spot::new(self.doors.source, node.file, node.directive.name.span.clone(), name)
     }
 
-    /// Why no server is meant by a name that the load gives: the one by default is called something else.
+    /// Returns the reason why no server has the host name that the load gives; None if the default server is one for
+    /// any name.
     fn misses_name(&self, door: usize, server: &Node<'_>, request: &Request<'_>) -> Option<String> {
         let own = names(server);
-        let is_catch_all = own
-            .iter()
-            .all(|name| name.is_empty() || !name.contains('.'));
+        let is_catch_all = own.iter().all(|name| name.is_empty() || !name.contains('.'));
         if is_catch_all {
             return None;
         }
         let socket = &self.listens[door].socket;
-        let here = (self.listens.iter()).filter(|listen| listen.socket == *socket);
-        let all: Vec<&str> = here
+        let all: Vec<&str> = (self.listens.iter())
+            .filter(|listen| listen.socket == *socket)
             .flat_map(|listen| names(listen.server))
             .filter(|name| !name.is_empty())
             .collect();
@@ -168,12 +158,12 @@ impl<'a> Servers<'a> {
         ))
     }
 
-    /// Whether `http` itself says where files are.
+    /// Returns true if `http` itself sets where files are.
     fn has_files(&self) -> bool {
         self.http.iter().any(|node| is_one_of(node, FILES))
     }
 
-    /// What a listener in clear or a server wants of clients and those of a load do not have.
+    /// Returns the demand of a listener in clear or a server that the clients of a load cannot meet, if it has one.
     fn barrier(&self, door: usize, server: &'a Node<'a>, request: &Request<'_>) -> Option<Barrier> {
         if request.is_tls() {
             let is_it = |node: &&Node<'_>| node.directive.is("ssl_verify_client");
@@ -181,8 +171,9 @@ impl<'a> Servers<'a> {
             if said.is_none() {
                 said = self.http.iter().copied().find(|node| is_it(node));
             }
-            let demands = |node: &&Node<'_>| node.directive.argument(0) == Some("on");
-            let node = said.filter(demands).filter(|_| !request.is_certified)?;
+            let node = said
+                .filter(|node| node.directive.argument(0) == Some("on"))
+                .filter(|_| !request.is_certified)?;
             return Some(Barrier::certificate(node.place(), "ssl_verify_client on"));
         }
         let socket = &self.listens[door].socket;
@@ -197,12 +188,12 @@ impl<'a> Servers<'a> {
         Some(Barrier::http2(at, &format!("listen {}", words.join(" "))))
     }
 
-    /// A request as it comes in at a door.
+    /// Returns a request as it comes in at a door.
     pub(super) fn passage<'p>(&'p self, door: usize, request: &'p Request<'p>) -> Passage<'p> {
         Passage::new(request, self.listens[door].socket.port(), &self.maps)
     }
 
-    /// What a server does with a request, by way of all the locations that it is sent on to.
+    /// Returns the way of a request in a server, through all the locations that it is sent on to.
     pub(super) fn in_server(&self, server: &'a Node<'a>, passage: &mut Passage<'_>) -> Way {
         if let Some(End::Answer(answer)) = passage.rewritten(server) {
             return self.way_to(server, None, Vec::new(), answer);
@@ -243,8 +234,12 @@ impl<'a> Servers<'a> {
                 _ => {}
             }
             let is_first = left.is_empty() && !has_failed && passage.path == passage.request.path;
-            let in_force = |names: &str| self.in_force((server, location), names);
-            if let Some(status) = refusal(location, in_force, passage.request, is_first) {
+            if let Some(status) = refusal(
+                location,
+                |names| self.in_force((server, location), names),
+                passage.request,
+                is_first,
+            ) {
                 return self.way_to(server, location, left, Answer::Returns(status));
             }
             let here = location.unwrap_or(server);
@@ -259,10 +254,7 @@ impl<'a> Servers<'a> {
                     continue;
                 }
                 Some(Fallback::Path(next)) if next != passage.path => passage.path = next,
-                _ => match (
-                    self.content(location, server),
-                    passage.index(location, server),
-                ) {
+                _ => match (self.content(location, server), passage.index(location, server)) {
                     (Answer::Files, Some(next)) if next != passage.path => passage.path = next,
                     (answer, _) => return self.way_to(server, location, left, answer),
                 },
@@ -289,26 +281,24 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// The directives of some names that are in force: those of the innermost level that has any.
+    /// Returns the directives of some names that are in force: those of the innermost level that has any.
     fn in_force(
         &self,
         (server, location): (&'a Node<'a>, Option<&Node<'_>>),
         names: &str,
     ) -> Vec<&'a Node<'a>> {
-        let inside = location.and_then(|node| way_out(server, node.place()));
-        let inside = inside.unwrap_or_else(|| vec![server]);
+        let inside =
+            location.and_then(|node| way_out(server, node.place())).unwrap_or_else(|| vec![server]);
         let of = |node: &&'a Node<'a>| is_one_of(node, names);
-        let levels = inside
+        let mut levels = inside
             .iter()
-            .map(|block| block.simple().filter(of).collect());
-        let mut levels = levels.chain([self.http.iter().copied().filter(of).collect()]);
-        levels
-            .find(|level: &Vec<_>| !level.is_empty())
-            .unwrap_or_default()
+            .map(|block| block.simple().filter(of).collect())
+            .chain([self.http.iter().copied().filter(of).collect()]);
+        levels.find(|level: &Vec<_>| !level.is_empty()).unwrap_or_default()
     }
 
-    /// Where `error_page` sends a request on that a location would answer with a status, and takes the answer's own status
-    /// (`=`).
+    /// Returns the target to which `error_page` sends a request that a location would answer with a status. Only pages
+    /// that set the status of the answer (`=`) count.
     fn error_page(
         &self,
         server: &'a Node<'a>,
@@ -331,8 +321,9 @@ impl<'a> Servers<'a> {
         })
     }
 
-    /// What compresses the answers of a location or of a server itself, where somebody wrote it for that. In `http` of
-    /// the main file it is Debian's stock `gzip on`, unless another directive says what is to be compressed.
+    /// Returns the directive that compresses the answers of a location or a server, if the user wrote one for that
+    /// purpose. In `http` of the main file, `gzip on` is Debian's stock setting, unless another directive sets what is
+    /// compressed.
     fn compression(&self, server: &Node<'_>, block: &Node<'_>) -> Option<Spot> {
         let way = way_out(server, block.place())?;
         let is_it = |node: &&Node<'_>| node.directive.is("gzip");
@@ -351,7 +342,7 @@ impl<'a> Servers<'a> {
         is_on.then(|| self.spot(found, "gzip on".to_owned()))
     }
 
-    /// What answers where nothing sends a request on.
+    /// Returns the answer of a location or a server if nothing sends the request on.
     fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>) -> Answer {
         let has_locations = || server.children.iter().any(|node| node.is_block("location"));
         let says_files = || server.simple().any(|node| is_one_of(node, FILES));
@@ -382,16 +373,19 @@ impl Map for Servers<'_> {
         if !targets.any(|node| names_socket(node.directive, socket)) {
             return Vec::new();
         }
-        let spot = |it: &Listen<'_>| self.spot(it.node, format!("stream server {}", it.address()));
-        listens.iter().map(spot).collect()
+        listens
+            .iter()
+            .map(|it| self.spot(it.node, format!("stream server {}", it.address())))
+            .collect()
     }
 
     fn door_of(&self, door: usize, server: &Spot) -> usize {
         let socket = &self.listens[door].socket;
         let place = (server.file, server.span.start);
-        let is_own =
-            |listen: &Listen<'_>| listen.socket == *socket && listen.server.place() == place;
-        self.listens.iter().position(is_own).unwrap_or(door)
+        self.listens
+            .iter()
+            .position(|listen| listen.socket == *socket && listen.server.place() == place)
+            .unwrap_or(door)
     }
 
     fn way(&self, door: usize, request: &Request<'_>) -> Way {
@@ -410,30 +404,26 @@ impl Map for Servers<'_> {
             }
         }
         let (server, is_named) = self.server(door, request.host);
-        let missed = match request.is_named && !is_named {
-            true => self.misses_name(door, server, request),
-            false => None,
+        let missed = if request.is_named && !is_named {
+            self.misses_name(door, server, request)
+        } else {
+            None
         };
         let barred = self.barrier(door, server, request).map(Answer::Bars);
         match missed.map(Answer::Nothing).or(barred) {
-            Some(answer) => Way {
-                server: Some(self.spot(server, server_name(server))),
-                ..Way::end(answer)
-            },
+            Some(answer) => {
+                Way { server: Some(self.spot(server, server_name(server))), ..Way::end(answer) }
+            }
             None => self.in_server(server, &mut self.passage(door, request)),
         }
     }
 }
 
-/// Whether something but a `listen` names a socket.
+/// Returns true if a directive other than `listen` names a socket.
 fn names_socket(directive: &Directive, socket: &Socket) -> bool {
-    let is_it = |word: &str| word.contains(':') && Socket::at(word).leads_to(socket);
     !directive.is("listen")
-        && (directive.words().any(is_it)
-            || directive
-                .children()
-                .iter()
-                .any(|it| names_socket(it, socket)))
+        && (directive.words().any(|word| word.contains(':') && Socket::at(word).leads_to(socket))
+            || directive.children().iter().any(|it| names_socket(it, socket)))
 }
 
 fn server_name(server: &Node<'_>) -> String {

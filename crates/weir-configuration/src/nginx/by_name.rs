@@ -1,4 +1,4 @@
-//! Which of the servers of a socket answers a host: by `server_name` (the manual's "Server names").
+//! Chooses the server of a socket that answers a host: by `server_name` (the manual's "Server names").
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -8,30 +8,24 @@ use super::listen::{Listen, Socket};
 use super::view::Node;
 use crate::names::{is_found, wildcard};
 
-/// A server of a socket, if one has the host's name or is its default, and whether it has the name.
+/// The server of a socket that has the host's name, or the default one; and true if it has the name.
 type Choice<'a> = (Option<&'a Node<'a>>, bool);
 
-/// Servers by socket and host, as far as they were looked up: files with thousands of servers ask for the same ones again
-/// and again.
+/// Cache of servers by socket and host: files with thousands of servers look up the same ones again and again.
 #[derive(Default)]
 pub(super) struct ByName<'a>(RefCell<BTreeMap<(Socket, String), Choice<'a>>>);
 
 impl<'a> ByName<'a> {
-    /// The server that a host's name chooses among `listens` at a socket.
+    /// Returns the server that a host's name chooses among `listens` at a socket.
     pub(super) fn server(&self, listens: &[Listen<'a>], socket: &Socket, name: &str) -> Choice<'a> {
         let key = (socket.clone(), name.to_owned());
         let mut known = self.0.borrow_mut();
-        *known
-            .entry(key)
-            .or_insert_with(|| choose(listens, socket, name))
+        *known.entry(key).or_insert_with(|| choose(listens, socket, name))
     }
 }
 
 fn choose<'a>(listens: &[Listen<'a>], socket: &Socket, name: &str) -> Choice<'a> {
-    let here: Vec<&Listen<'a>> = listens
-        .iter()
-        .filter(|listen| listen.socket == *socket)
-        .collect();
+    let here: Vec<&Listen<'a>> = listens.iter().filter(|listen| listen.socket == *socket).collect();
     for fits in [exact, before, behind, expression] {
         if let Some(server) = first_of_longest(&here, name, fits) {
             return (Some(server), true);
@@ -41,7 +35,8 @@ fn choose<'a>(listens: &[Listen<'a>], socket: &Socket, name: &str) -> Choice<'a>
     (default.map(|listen| listen.server), false)
 }
 
-/// How long the part of a host is that a name of a server stands for, if it fits.
+/// Function that returns the length of a server's name if it matches a host, to find the longest match; 0 if the length
+/// does not matter.
 type Fit = fn(&str, &str) -> Option<usize>;
 
 fn first_of_longest<'a>(here: &[&Listen<'a>], host: &str, fits: Fit) -> Option<&'a Node<'a>> {
@@ -62,17 +57,15 @@ fn exact(name: &str, host: &str) -> Option<usize> {
     whole.eq_ignore_ascii_case(host).then_some(0)
 }
 
-/// `*.example.com`, and `.example.com`, which is that and `example.com`.
+/// Matches `*.example.com`, and `.example.com`, which stands for that and `example.com`.
 fn before(name: &str, host: &str) -> Option<usize> {
     if name.starts_with('.') {
         return wildcard(&format!("*{name}"), host);
     }
-    name.starts_with("*.")
-        .then(|| wildcard(name, host))
-        .flatten()
+    name.starts_with("*.").then(|| wildcard(name, host)).flatten()
 }
 
-/// `www.example.*`
+/// Matches `www.example.*`.
 fn behind(name: &str, host: &str) -> Option<usize> {
     name.ends_with(".*").then(|| wildcard(name, host)).flatten()
 }
@@ -87,14 +80,12 @@ fn is_default(listen: &Listen<'_>) -> bool {
     flags.any(|flag| flag.text == "default_server" || flag.text == "default")
 }
 
-/// The names of a server; one that says none has the empty one.
+/// Returns the names of a server; a server without names has the empty one.
 pub(super) fn names<'a>(server: &'a Node<'_>) -> Vec<&'a str> {
-    let lines = server
+    let names: Vec<&str> = server
         .simple()
-        .filter(|node| node.directive.is("server_name"));
-    let names: Vec<&str> = lines.flat_map(|node| node.directive.words()).collect();
-    match names.is_empty() {
-        true => vec![""],
-        false => names,
-    }
+        .filter(|node| node.directive.is("server_name"))
+        .flat_map(|node| node.directive.words())
+        .collect();
+    if names.is_empty() { vec![""] } else { names }
 }

@@ -1,5 +1,4 @@
-//! Which block a directive stands in: as rows of the catalog say it, and where a user may not have
-//! put it.
+//! Blocks in which directives stand: by the rows of the catalog, and by the rules of nginx that a user may have broken.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,7 +9,7 @@ use weir_parameters::{Catalog, Context};
 use super::view::{Node, error_at};
 use crate::{ConfigurationError, Source};
 
-/// Where a row of the catalog is written in nginx's configuration.
+/// Place in nginx's configuration into which a row of the catalog is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Main,
@@ -24,7 +23,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The only function that knows how the catalog names contexts.
+    /// Returns the place of a context. This is the only function that knows the catalog's names of contexts.
     pub(super) fn of(context: &Context) -> Place {
         match context.name() {
             "main" => Place::Main,
@@ -38,8 +37,8 @@ impl Place {
         }
     }
 
-    /// The blocks in which nginx takes what a row writes at this place. Rows are written as far out
-    /// as they may be, and nginx takes what is for `http` further in as well.
+    /// Returns the blocks in which nginx accepts a directive of this place. Rows are written as far out as they may be,
+    /// and nginx accepts directives of `http` further in as well.
     fn blocks(self) -> &'static [&'static str] {
         match self {
             Place::Main => &[MAIN],
@@ -53,10 +52,10 @@ impl Place {
     }
 }
 
-/// What stands for the outside of all blocks; no directive is called so.
+/// Name for the outside of all blocks; no directive has it.
 const MAIN: &str = "";
 
-/// Blocks and the blocks they may stand in.
+/// Blocks, each with the blocks in which it may stand.
 const BLOCKS: [(&str, &[&str]); 14] = [
     ("events", &[MAIN]),
     ("http", &[MAIN]),
@@ -74,7 +73,7 @@ const BLOCKS: [(&str, &[&str]); 14] = [
     ("limit_except", &["location"]),
 ];
 
-/// Blocks in which the catalog's directives can stand, by name.
+/// Blocks in which the catalog's directives can stand, by the directive's name.
 static DIRECTIVES: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
     let mut directives: HashMap<String, Vec<&'static str>> = HashMap::new();
     let catalog = Catalog::builtin();
@@ -83,22 +82,20 @@ static DIRECTIVES: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(
         let name = write.text.split(' ').next().unwrap_or_default();
         let blocks = Place::of(&write.context).blocks();
         if !blocks.is_empty() {
-            directives
-                .entry(name.to_owned())
-                .or_default()
-                .extend(blocks);
+            directives.entry(name.to_owned()).or_default().extend(blocks);
         }
     }
     directives
 });
 
-/// Looks for blocks, and for directives of the catalog, where they cannot stand. What else nginx
-/// would refuse is left to its own checker.
+/// Checks that blocks, and directives of the catalog, stand only where they can. All other errors are left to nginx's
+/// own check.
 pub(super) fn check(source: &Source, nodes: &[Node<'_>]) -> Result<(), ConfigurationError> {
     check_in(source, nodes, MAIN, true)
 }
 
-/// `is_http`: not in `stream`, `mail` or something unknown, which have directives of the same names.
+/// Checks the directives of one block. `is_http` is false in `stream`, `mail` or unknown blocks, which have directives
+/// of the same names.
 fn check_in(
     source: &Source,
     nodes: &[Node<'_>],
@@ -129,7 +126,7 @@ fn check_in(
     Ok(())
 }
 
-/// Whether a block of this name is known.
+/// Returns true if a block of this name is known.
 pub(super) fn is_block(name: &str) -> bool {
     blocks_around(name).is_some() || name == "geoip2"
 }

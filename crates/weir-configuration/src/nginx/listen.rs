@@ -1,4 +1,4 @@
-//! Where a configuration listens.
+//! Addresses on which a configuration listens.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,11 +8,11 @@ use super::view::{self, Node};
 use crate::place::is_among;
 use crate::{ConfigurationError, Listener, Source};
 
-/// The listeners of all HTTP servers, in the order in which nginx comes to them. The line is that of the
-/// `listen`, or of the `server` that has none and listens at port 80 by itself.
+/// Returns the listeners of all HTTP servers, in nginx's order. The line is that of the `listen`, or of a `server`
+/// without one, which listens on port 80 by default.
 ///
 /// # Errors
-/// A file is not nginx's language: none that [`super::read`] gave.
+/// Returns an error if a file is not in nginx's language, which cannot happen to a source from [`super::read`].
 pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
@@ -22,9 +22,9 @@ pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
 
 /// One `listen`, or a server that listens without one.
 pub(super) struct Listen<'a> {
-    /// The `listen`, or the `server` without one.
+    /// Directive `listen`, or the `server` without one.
     pub(super) node: &'a Node<'a>,
-    /// The `server` that it is in.
+    /// Block `server` of the listener.
     pub(super) server: &'a Node<'a>,
     pub(super) is_http: bool,
     pub(super) is_implicit: bool,
@@ -32,12 +32,12 @@ pub(super) struct Listen<'a> {
     pub(super) ssl: bool,
 }
 
-/// What nginx binds, however it is spelled.
+/// Socket that nginx binds, regardless of its spelling.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Socket {
     host: Host,
     port: u16,
-    /// Datagrams: QUIC, or `udp` in `stream`.
+    /// True for datagrams: QUIC, or `udp` in `stream`.
     pub(super) is_udp: bool,
 }
 
@@ -45,17 +45,17 @@ pub(super) struct Socket {
 enum Host {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
-    /// In lower case; also what is not an address at all, such as a range of ports.
+    /// Name in lower case; also a text that is no address at all, such as a range of ports.
     Name(String),
     /// A socket of the file system.
     Unix(String),
 }
 
-/// What nginx listens at where nothing says so, if root starts it.
+/// Address on which nginx listens by default, if root starts it.
 const IMPLICIT: &str = "*:80";
 
 impl Listen<'_> {
-    /// As messages have it.
+    /// Returns the listener for messages.
     pub(super) fn listener(&self, source: &Source) -> Listener {
         Listener {
             file: source.files[self.node.file].path.clone(),
@@ -67,22 +67,24 @@ impl Listen<'_> {
     }
 
     pub(super) fn address(&self) -> &str {
-        match self.is_implicit {
-            true => IMPLICIT,
-            false => self.node.directive.argument(0).unwrap_or(IMPLICIT),
+        if self.is_implicit {
+            IMPLICIT
+        } else {
+            self.node.directive.argument(0).unwrap_or(IMPLICIT)
         }
     }
 
-    /// The words behind the address.
+    /// Returns the words behind the address.
     pub(super) fn flags(&self) -> &[super::syntax::Word] {
-        match self.is_implicit {
-            true => &[],
-            false => self.node.directive.arguments.get(1..).unwrap_or_default(),
+        if self.is_implicit {
+            &[]
+        } else {
+            self.node.directive.arguments.get(1..).unwrap_or_default()
         }
     }
 
-    /// Whether it has an option of the socket, which nginx takes once per address and which makes
-    /// it bind an address beside one that covers it.
+    /// Returns true if the directive has an option of the socket, which nginx accepts once per address, and with which
+    /// it binds an address beside one that covers it.
     pub(super) fn sets_options(&self) -> bool {
         const OPTIONS: &str = "bind, backlog, rcvbuf, sndbuf, accept_filter, deferred, setfib, fastopen, reuseport, \
              so_keepalive, ipv6only";
@@ -100,14 +102,10 @@ impl Socket {
         Socket { host, port, is_udp }
     }
 
-    /// That of an address alone.
+    /// Returns the socket of an address alone.
     pub(super) fn at(address: &str) -> Socket {
         let (host, port) = host_and_port(address);
-        Socket {
-            host,
-            port,
-            is_udp: false,
-        }
+        Socket { host, port, is_udp: false }
     }
 
     pub(super) fn port(&self) -> Option<u16> {
@@ -126,13 +124,13 @@ impl Socket {
         matches!(self.host, Host::Unix(_))
     }
 
-    /// Returns true if a connection to this address comes to a listener of the same host.
+    /// Returns true if a connection to this address reaches a listener of the same host.
     pub(super) fn leads_to(&self, listener: &Socket) -> bool {
         !listener.is_udp
             && (self == listener || (self.is_loopback() && self.is_covered_by(listener)))
     }
 
-    /// Whether its port is open at every address anyway if `other` is listened at.
+    /// Returns true if the port of this socket is already open at every address because of `other`.
     pub(super) fn is_covered_by(&self, other: &Socket) -> bool {
         let is_wider = match (&self.host, &other.host) {
             (Host::V4(a), Host::V4(b)) => b.is_unspecified() && a != b,
@@ -171,7 +169,7 @@ fn host_of(host: &str) -> Host {
     }
 }
 
-/// All listeners, those of `stream` and `mail` included, in nginx's order.
+/// Returns all listeners, those of `stream` and `mail` included, in nginx's order.
 pub(super) fn all<'a>(nodes: &'a [Node<'a>]) -> Vec<Listen<'a>> {
     let mut found = Vec::new();
     for block in nodes {
@@ -187,12 +185,12 @@ pub(super) fn all<'a>(nodes: &'a [Node<'a>]) -> Vec<Listen<'a>> {
     found
 }
 
-/// Servers share a socket, and with it what one of them says of TLS (`ngx_http_add_addresses`).
+/// Makes servers on one socket share TLS: `ssl` of one of them applies to all (`ngx_http_add_addresses`).
 fn share_tls(found: &mut [Listen<'_>]) {
-    let has_flag = |listen: &&Listen<'_>| listen.flags().iter().any(|flag| flag.text == "ssl");
-    let with_tls: BTreeSet<Socket> = (found.iter().filter(has_flag))
-        .map(|listen| listen.socket.clone())
-        .collect();
+    let with_tls: BTreeSet<Socket> =
+        (found.iter().filter(|listen| listen.flags().iter().any(|flag| flag.text == "ssl")))
+            .map(|listen| listen.socket.clone())
+            .collect();
     for listen in found {
         listen.ssl |= with_tls.contains(&listen.socket);
     }
@@ -205,11 +203,7 @@ fn of_server<'a>(server: &'a Node<'a>, is_http: bool, found: &mut Vec<Listen<'a>
         .children
         .iter()
         .any(|node| node.is_simple("ssl") && node.directive.argument(0) == Some("on"));
-    for node in server
-        .children
-        .iter()
-        .filter(|node| node.is_simple("listen"))
-    {
+    for node in server.children.iter().filter(|node| node.is_simple("listen")) {
         found.push(Listen {
             node,
             server,
@@ -225,11 +219,7 @@ fn of_server<'a>(server: &'a Node<'a>, is_http: bool, found: &mut Vec<Listen<'a>
             server,
             is_http,
             is_implicit: true,
-            socket: Socket {
-                host: Host::V4(Ipv4Addr::UNSPECIFIED),
-                port: 80,
-                is_udp: false,
-            },
+            socket: Socket { host: Host::V4(Ipv4Addr::UNSPECIFIED), port: 80, is_udp: false },
             ssl: all_ssl,
         });
     }

@@ -1,4 +1,4 @@
-//! Which location of a server a path meets (ngx_http_core_module), and what answers there.
+//! Finds the location of a server for a path (ngx_http_core_module), and its answer.
 
 use super::view::Node;
 use crate::answer::Answer;
@@ -8,35 +8,32 @@ use crate::place::is_among;
 /// Directives that pass a request on.
 const PASSING: &str = "proxy_pass, grpc_pass, fastcgi_pass, uwsgi_pass, scgi_pass, memcached_pass";
 
-/// Directives that answer with what nginx knows of itself.
+/// Directives that answer with nginx's own status.
 const STATISTICS: &str = "stub_status, api, status, vhost_traffic_status_display, check_status";
 
-/// Directives that say where files are.
+/// Directives that set where files are.
 pub(super) const FILES: &str = "root, alias, try_files, index, autoindex, gzip_static";
 
-/// Directives of other languages, whose answers nobody knows.
+/// Directives of other languages, whose answers are not known.
 const PROGRAMS: &str = "js_content, perl, content_by_lua_file, empty_gif, flv, mp4, dav_methods";
 
 pub(super) fn is_one_of(node: &Node<'_>, names: &str) -> bool {
     is_among(&node.directive.name.text, names)
 }
 
-/// How a location is compared with a path.
+/// Comparison of a location with a path.
 enum Matching<'a> {
     Exact(&'a str),
-    /// And whether regular expressions are not asked any more.
+    /// Prefix; true if regular expressions are not tried after it.
     Prefix(&'a str, bool),
-    /// And whether the case of letters does not count.
+    /// Regular expression; true if the case of letters does not matter.
     Expression(&'a str, bool),
     Named,
 }
 
 fn matching<'a>(location: &'a Node<'_>) -> Matching<'a> {
     let directive = location.directive;
-    let (first, second) = (
-        directive.argument(0).unwrap_or_default(),
-        directive.argument(1),
-    );
+    let (first, second) = (directive.argument(0).unwrap_or_default(), directive.argument(1));
     // The sign may stand right before its word.
     let (sign, word) = match second {
         Some(word) => (first, word),
@@ -56,9 +53,9 @@ fn matching<'a>(location: &'a Node<'_>) -> Matching<'a> {
     }
 }
 
-/// The location of a block that takes a path, and whether it was found for good
-/// (`ngx_http_core_find_location`): an exact one; else the longest prefix, unless a regular expression in it, or
-/// then beside it, is found, the first of which counts.
+/// Returns the location of a block that takes a path, and true if the search ends with it
+/// (`ngx_http_core_find_location`): an exact location; else the longest prefix, unless a regular expression in it, or
+/// else beside it, matches, of which the first counts.
 pub(super) fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Node<'t>, bool)> {
     let locations = || block.iter().filter(|node| node.is_block("location"));
     let exact = |node: &&Node<'_>| matches!(matching(node), Matching::Exact(own) if own == path);
@@ -86,7 +83,7 @@ pub(super) fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Nod
     inner.or(prefix.map(|(.., node)| (node, false)))
 }
 
-/// What answers in a location that changes nothing any more.
+/// Returns the answer of a location that does not change the request any more.
 pub(super) fn content(location: &Node<'_>) -> Answer {
     let has = |names: &str| location.simple().any(|node| is_one_of(node, names));
     let is_program = |node: &Node<'_>| {
@@ -104,12 +101,11 @@ pub(super) fn content(location: &Node<'_>) -> Answer {
 
 /// Returns true for a location that passes requests on under a condition.
 fn passes_if(location: &Node<'_>) -> bool {
-    let conditions = location.children.iter().filter(|it| it.is_block("if"));
-    let mut inner = conditions.flat_map(Node::simple);
+    let mut inner = location.children.iter().filter(|it| it.is_block("if")).flat_map(Node::simple);
     inner.any(|node| is_one_of(node, PASSING))
 }
 
-/// From a block of a server outwards, up to the server.
+/// Returns the blocks from the one at a place outwards, up to the server.
 pub(super) fn way_out<'n, 't>(
     from: &'n Node<'t>,
     place: (usize, usize),
@@ -123,7 +119,7 @@ pub(super) fn way_out<'n, 't>(
     Some(way)
 }
 
-/// The location of a server that is called so.
+/// Returns the location of a server with a name.
 pub(super) fn named_location<'n>(server: &'n Node<'n>, name: &str) -> Option<&'n Node<'n>> {
     let mut locations = server.children.iter().filter(|it| it.is_block("location"));
     locations.find(|node| node.directive.argument(0) == Some(name))

@@ -1,8 +1,7 @@
-//! Where a block of Lua ends: OpenResty balances its braces by Lua's tokens
-//! (`ngx_http_lua_conf_lua_block_parse`), so those in strings, long brackets and comments do not
-//! count.
+//! Finds the end of a block of Lua. OpenResty balances its braces by Lua's tokens
+//! (`ngx_http_lua_conf_lua_block_parse`), so braces in strings, long brackets and comments do not count.
 
-/// Byte of the `}` that ends the block whose code begins at byte `from`.
+/// Returns the byte offset of the `}` that ends the block whose code begins at byte `from`.
 pub(super) fn block_end(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -29,7 +28,7 @@ pub(super) fn block_end(text: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// Behind the string whose quote stands at `open`.
+/// Returns the offset behind the string whose quote stands at `open`.
 fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     loop {
@@ -41,7 +40,7 @@ fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
     }
 }
 
-/// Behind the long bracket (`[[`, `[=[`, …) that opens at `open`: `None` if none does, and
+/// Returns the offset behind the long bracket (`[[`, `[=[`, …) that opens at `open`: None if none does, and
 /// `Some(None)` if it is never closed.
 fn long_bracket_end(text: &str, open: usize) -> Option<Option<usize>> {
     let inner = &text[open + 1..];
@@ -49,13 +48,11 @@ fn long_bracket_end(text: &str, open: usize) -> Option<Option<usize>> {
     inner[level..].starts_with('[').then(|| {
         let closing = format!("]{}]", "=".repeat(level));
         let begin = open + level + 2;
-        text[begin..]
-            .find(&closing)
-            .map(|found| begin + found + closing.len())
+        text[begin..].find(&closing).map(|found| begin + found + closing.len())
     })
 }
 
-/// Behind the comment whose `--` stands at `open`.
+/// Returns the offset behind the comment whose `--` stands at `open`.
 fn comment_end(text: &str, open: usize) -> Option<usize> {
     let begin = open + 2;
     if text[begin..].starts_with('[')

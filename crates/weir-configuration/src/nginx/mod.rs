@@ -1,9 +1,9 @@
 //! Configurations of nginx.
 //!
-//! [`read`] takes the main file and all that it includes, [`change`] puts settings into force in
-//! them, [`adapt`] makes a copy fit for a trial, [`listeners`] says where they listen,
-//! [`asked`] what answers a load there, [`replaced`] what of that a copy has otherwise. All of them
-//! but [`read`] work on text alone and touch no file.
+//! [`read`] reads the main file and all files that it includes, [`change`] puts settings into force in them, [`adapt`]
+//! makes a copy fit for a trial. [`listeners`] returns the addresses on which they listen, [`asked`] the answers to a
+//! load, and [`replaced`] the parts of them that a copy replaces. All except [`read`] work on text alone and touch no
+//! file.
 
 mod access;
 mod adapt;

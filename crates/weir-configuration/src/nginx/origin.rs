@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-/// Where requests are passed to.
+/// Target to which requests are passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target<'a> {
-    /// With `://`; empty where there is none.
+    /// Scheme with `://`; empty if there is none.
     pub(super) scheme: &'a str,
     /// Name or address, with a port if it has one; a socket of the file system with its `unix:`.
     pub(super) host: &'a str,
-    /// From its slash on.
+    /// URI from its slash on.
     pub(super) uri: &'a str,
 }
 
@@ -29,32 +29,22 @@ impl<'a> Target<'a> {
         let mut variables = host.match_indices('$').map(|(at, _)| at);
         let uri_variable = variables.find(|&at| is_uri(&host[at..]));
         match uri_variable {
-            Some(at) => Target {
-                scheme,
-                host: &host[..at],
-                uri: &rest[at..],
-            },
-            None => Target {
-                scheme,
-                host,
-                uri: uri.strip_prefix(':').unwrap_or(uri),
-            },
+            Some(at) => Target { scheme, host: &host[..at], uri: &rest[at..] },
+            None => Target { scheme, host, uri: uri.strip_prefix(':').unwrap_or(uri) },
         }
     }
 
-    /// The host with the port that is asked.
+    /// Returns the host with the port that is asked.
     pub(super) fn server(&self) -> Cow<'a, str> {
-        let has_port = self
-            .host
-            .rsplit_once(':')
-            .is_some_and(|(_, port)| !port.ends_with(']'));
-        match has_port || self.is_in_clear() {
-            true => Cow::Borrowed(self.host),
-            false => Cow::Owned(format!("{}:443", self.host)),
+        let has_port = self.host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        if has_port || self.is_in_clear() {
+            Cow::Borrowed(self.host)
+        } else {
+            Cow::Owned(format!("{}:443", self.host))
         }
     }
 
-    /// Whether nothing is asked for over TLS, as far as can be seen.
+    /// Returns true if nothing is asked for over TLS, as far as the configuration shows.
     pub(super) fn is_in_clear(&self) -> bool {
         !matches!(self.scheme, "https://" | "grpcs://" | "suwsgi://") && !self.scheme.contains('$')
     }
@@ -62,9 +52,7 @@ impl<'a> Target<'a> {
 
 fn is_uri(variable: &str) -> bool {
     let name = variable.trim_start_matches(['$', '{']);
-    ["request_uri", "uri", "document_uri", "is_args"]
-        .iter()
-        .any(|known| name.starts_with(known))
+    ["request_uri", "uri", "document_uri", "is_args"].iter().any(|known| name.starts_with(known))
 }
 
 #[cfg(test)]
@@ -89,10 +77,9 @@ mod tests {
             assert_eq!(Target::of(&format!("{scheme}{host}{uri}")), target);
         }
         let (scheme, host) = ("http://", "unix:/run/a.sock");
-        for (argument, uri) in [
-            ("http://unix:/run/a.sock:/x/", "/x/"),
-            ("http://unix:/run/a.sock", ""),
-        ] {
+        for (argument, uri) in
+            [("http://unix:/run/a.sock:/x/", "/x/"), ("http://unix:/run/a.sock", "")]
+        {
             assert_eq!(Target::of(argument), Target { scheme, host, uri });
         }
     }

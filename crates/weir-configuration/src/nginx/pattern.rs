@@ -1,43 +1,40 @@
-//! Patterns of `include`, which nginx gives to glob(3).
+//! Patterns of `include`, which nginx passes to glob(3).
 
 use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 
-/// As glob(3) reads patterns for nginx.
+/// Options by which the library reads patterns as glob(3) does for nginx.
 const GLOB: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: true,
 };
 
-/// Whether nginx takes an argument of `include` for a pattern.
+/// Returns true if nginx takes an argument of `include` for a pattern.
 pub fn is_pattern(argument: &str) -> bool {
     argument.contains(['*', '?', '['])
 }
 
-/// The files that a pattern stands for, in the order of glob(3) in the C locale, in which nginx
-/// runs: by the bytes of their paths. `root` stands for `/` and is no part of the pattern.
+/// Returns the files that match a pattern, in the order of glob(3) in the C locale, in which nginx runs: by the bytes
+/// of their paths. `root` replaces `/` and is no part of the pattern.
 ///
 /// # Errors
-/// The pattern is not UTF-8 or has what is not known here, or a folder cannot be looked into.
+/// Returns an error if the pattern is not UTF-8 or uses an unsupported feature, or if a folder cannot be read.
 pub fn files(root: &Path, pattern: &Path) -> Result<Vec<PathBuf>, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", pattern.display());
-    let (root, text) = (root.to_str())
-        .zip(pattern.to_str())
-        .ok_or_else(|| wrong(&"is not UTF-8"))?;
+    let (root, text) =
+        (root.to_str()).zip(pattern.to_str()).ok_or_else(|| wrong(&"is not UTF-8"))?;
     let text = translated(text).map_err(|why| wrong(&why))?;
     let text = Pattern::escape(root.trim_end_matches('/')) + &text;
     let found = glob::glob_with(&text, GLOB).map_err(|error| wrong(&error))?;
-    let mut paths = found
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| wrong(&error))?;
+    let mut paths = found.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error))?;
     paths.sort();
     Ok(paths)
 }
 
-/// A pattern as the library spells it: glob(3) takes `[^a]` for `[!a]`, a bracket that is not closed
-/// for itself, and two asterisks, which reach into folders for the library, for one.
+/// Converts a pattern to the library's syntax. glob(3) reads `[^a]` as `[!a]`, an unclosed bracket as itself, and two
+/// asterisks as one, whereas for the library two asterisks match subfolders.
 fn translated(pattern: &str) -> Result<String, &'static str> {
     let mut text = String::with_capacity(pattern.len());
     let mut rest = pattern;

@@ -1,5 +1,5 @@
-//! Where text goes into a block and how a directive is taken out, so that it looks as if the
-//! author of the file had done it.
+//! Places for new text in a block, and the bytes of a directive to be removed, chosen so that the result looks as if
+//! the author of the file had written it.
 
 use std::ops::Range;
 
@@ -7,20 +7,19 @@ use super::syntax::{Directive, Tree};
 use super::view::is_include;
 use crate::place::{filled, line_end, width};
 
-/// Where a directive goes, and the text that is written there.
+/// Position of a new directive, and the text to write there.
 pub(super) struct Insertion {
     pub(super) at: usize,
     pub(super) text: String,
 }
 
-/// Directives that end what is done with a request before its content is made
-/// (ngx_http_rewrite_module): what stands behind them looks as if it were not reached.
+/// Directives that end the handling of a request before its content is made (ngx_http_rewrite_module). Directives
+/// behind them look as if they were not reached.
 const ENDS: [&str; 2] = ["return", "break"];
 
-/// How to put `directive` (its text without `;`) into a block of a file, or outside all blocks
-/// where there is none: below the last of its kind there, else the last whose name begins alike
-/// (`gzip_types` below `gzip`), else the last simple directive, else right at the begin. Never behind a
-/// `return` or `break`.
+/// Returns the insertion for `directive` (its text without `;`) in a block of a file, or outside of all blocks if there
+/// is none: below the last directive of its name there, else the last whose name begins alike (`gzip_types` below
+/// `gzip`), else the last simple directive, else right at the beginning. It is never behind a `return` or `break`.
 pub(super) fn insertion(
     text: &str,
     tree: &Tree,
@@ -29,12 +28,12 @@ pub(super) fn insertion(
 ) -> Insertion {
     let children = block.map_or(&tree.directives[..], Directive::children);
     let name = directive.split(' ').next().unwrap_or_default();
-    let is_end = |child: &Directive| child.block.is_none() && ENDS.iter().any(|end| child.is(end));
-    let end = children.iter().position(is_end).unwrap_or(children.len());
+    let end = children
+        .iter()
+        .position(|child| child.block.is_none() && ENDS.iter().any(|end| child.is(end)))
+        .unwrap_or(children.len());
     let last = |children: &'_ [Directive], is_fit: &dyn Fn(&Directive) -> bool| {
-        let found = children
-            .iter()
-            .rposition(|child| child.block.is_none() && is_fit(child));
+        let found = children.iter().rposition(|child| child.block.is_none() && is_fit(child));
         found.map(|index| Neighbour { text, index })
     };
     let before = &children[..end];
@@ -54,16 +53,16 @@ pub(super) fn insertion(
     }
 }
 
-/// Whether two names have the part before their first underscore in common.
+/// Returns true if two names have the part before their first underscore in common.
 pub(super) fn begins_alike(a: &str, b: &str) -> bool {
     let begin = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
     begin(a) == begin(b)
 }
 
-/// A directive of a block below which another one goes.
+/// A directive of a block, below which another one is written.
 struct Neighbour<'t> {
     text: &'t str,
-    /// In the block.
+    /// Index in the block.
     index: usize,
 }
 
@@ -77,16 +76,13 @@ impl Neighbour<'_> {
         }
     }
 
-    /// The directive with its arguments below those of the lines around it, as far as they stand one below
-    /// the other: its first, and of a header the second.
+    /// Returns the directive with its arguments aligned to those of the lines around it, as far as these are aligned:
+    /// the first argument, and for a header the second.
     fn aligned(&self, children: &[Directive], directive: &str, indent: &str) -> String {
         let mut line = String::new();
         for (index, word) in directive.splitn(3, ' ').enumerate() {
             let from = width(indent) + line.len();
-            line += &match index
-                .checked_sub(1)
-                .and_then(|index| self.column(children, index))
-            {
+            line += &match index.checked_sub(1).and_then(|index| self.column(children, index)) {
                 Some((column, gap)) => filled(from, column, gap),
                 None if index > 0 => " ".to_owned(),
                 None => String::new(),
@@ -96,8 +92,8 @@ impl Neighbour<'_> {
         line
     }
 
-    /// The column in which the lines around it have this argument, and the blanks before it, if at least two
-    /// have it there and one of them behind more than one blank.
+    /// Returns the column in which the lines around have this argument, and the blanks before it, if at least two have
+    /// it there and one of them behind more than one blank.
     fn column(&self, children: &[Directive], index: usize) -> Option<(usize, &str)> {
         let (column, gap) = self.column_of(&children[self.index], index)?;
         let above: Vec<&Directive> = children[..self.index].iter().rev().collect();
@@ -105,8 +101,10 @@ impl Neighbour<'_> {
         let line = children[self.index].line;
         let mut near = Vec::new();
         for side in [above, below] {
-            let lines = side.into_iter().zip(1..);
-            let touching = lines.take_while(|(other, away)| other.line.abs_diff(line) == *away);
+            let touching = side
+                .into_iter()
+                .zip(1..)
+                .take_while(|(other, away)| other.line.abs_diff(line) == *away);
             near.extend(touching.filter_map(|(other, _)| self.column_of(other, index)));
         }
         near.retain(|(other, _)| *other == column);
@@ -114,8 +112,8 @@ impl Neighbour<'_> {
         (!near.is_empty() && is_wide).then_some((column, gap))
     }
 
-    /// The column of an argument of a directive, and the blanks before it, if the directive begins its line
-    /// and has one there.
+    /// Returns the column of an argument of a directive, and the blanks before it, if the directive begins its line and
+    /// has the argument on it.
     fn column_of(&self, directive: &Directive, index: usize) -> Option<(usize, &str)> {
         let name = &directive.name.span;
         let argument = &directive.arguments.get(index)?.span;
@@ -135,24 +133,17 @@ pub(super) fn below(text: &str, anchor: &Directive, directive: &str) -> Insertio
     let end = anchor.span().end;
     let indent = indent_before(text, anchor.name.span.start);
     match (indent, rest_of_line(text, end)) {
-        (Some(indent), Some(line)) => Insertion {
-            at: line.end,
-            text: format!("{}{indent}{directive};", line_end(text)),
-        },
-        _ => Insertion {
-            at: end,
-            text: format!(" {directive};"),
-        },
+        (Some(indent), Some(line)) => {
+            Insertion { at: line.end, text: format!("{}{indent}{directive};", line_end(text)) }
+        }
+        _ => Insertion { at: end, text: format!(" {directive};") },
     }
 }
 
 fn at_begin(text: &str, tree: &Tree, block: &Directive, directive: &str) -> Insertion {
     let open = block.terminator + 1;
     let Some(line) = rest_of_line(text, open) else {
-        return Insertion {
-            at: open,
-            text: format!(" {directive};"),
-        };
+        return Insertion { at: open, text: format!(" {directive};") };
     };
     let first = block.children().first();
     let indent = match first.and_then(|first| indent_before(text, first.name.span.start)) {
@@ -163,27 +154,21 @@ fn at_begin(text: &str, tree: &Tree, block: &Directive, directive: &str) -> Inse
             format!("{outer}{step}")
         }
     };
-    Insertion {
-        at: line.end,
-        text: format!("{}{indent}{directive};", line_end(text)),
-    }
+    Insertion { at: line.end, text: format!("{}{indent}{directive};", line_end(text)) }
 }
 
-/// By how much the file's first block with lines of its own is indented.
+/// Returns the extra indentation of the file's first block with lines of its own.
 fn own_step<'t>(text: &'t str, directives: &[Directive]) -> Option<&'t str> {
     directives.iter().find_map(|block| {
         let first = block.children().first()?;
         let outer = indent_before(text, block.name.span.start);
         let inner = indent_before(text, first.name.span.start);
-        let own = inner
-            .zip(outer)
-            .and_then(|(inner, outer)| inner.strip_prefix(outer));
-        let own = own.filter(|own| !own.is_empty());
-        own.or_else(|| own_step(text, block.children()))
+        let own = inner.zip(outer).and_then(|(inner, outer)| inner.strip_prefix(outer));
+        own.filter(|own| !own.is_empty()).or_else(|| own_step(text, block.children()))
     })
 }
 
-/// A block of one directive before another one and the comments right above that.
+/// Returns the insertion of a block with one directive, before another directive and the comments right above it.
 pub(super) fn block_before(text: &str, before: &Directive, head: &str, inner: &str) -> Insertion {
     let start = before.name.span.start;
     let Some(indent) = indent_before(text, start) else {
@@ -209,15 +194,12 @@ pub(super) fn block_before(text: &str, before: &Directive, head: &str, inner: &s
     Insertion { at, text }
 }
 
-/// By how much more a block's directives are indented than the block.
+/// Returns the default extra indentation of a block's directives.
 fn step(indent: &str) -> &'static str {
-    match indent.starts_with('\t') {
-        true => "\t",
-        false => "    ",
-    }
+    if indent.starts_with('\t') { "\t" } else { "    " }
 }
 
-/// The bytes to leave out in order to take a directive away: with its line if it is alone there.
+/// Returns the bytes to remove in order to take a directive away: with its line if it is alone there.
 pub(super) fn removal(text: &str, directive: &Directive) -> Range<usize> {
     let span = directive.span();
     let Some(indent) = indent_before(text, span.start) else {
@@ -242,20 +224,16 @@ pub(super) fn removal(text: &str, directive: &Directive) -> Range<usize> {
     }
 }
 
-/// The blanks between the begin of the line and `at`, if there is nothing else.
+/// Returns the blanks between the beginning of the line and `at`; None if there is anything else.
 fn indent_before(text: &str, at: usize) -> Option<&str> {
     let begin = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let before = text[begin..at].trim_start_matches('\u{feff}');
-    before
-        .trim_matches([' ', '\t'])
-        .is_empty()
-        .then_some(before)
+    before.trim_matches([' ', '\t']).is_empty().then_some(before)
 }
 
-/// What is behind `at` in its line, without the line's end, if it is nothing or a comment.
+/// Returns the rest of the line behind `at`, without the line's end, if it is blank or a comment.
 fn rest_of_line(text: &str, at: usize) -> Option<Range<usize>> {
-    let line = text[at..].split('\n').next().unwrap_or_default();
-    let line = line.trim_end_matches('\r');
+    let line = text[at..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
     let rest = line.trim_start();
     (rest.is_empty() || rest.starts_with('#')).then_some(at..at + line.len())
 }

@@ -1,30 +1,30 @@
-//! What nginx's directives mean, for whoever reads levels back and changes nothing.
+//! Meaning of nginx's directives, for code that reads levels back and changes nothing.
 
 use super::syntax::{self, Directive, Language, SyntaxError};
 use super::view::{self, Node};
 use crate::{ConfigurationError, Source};
 
-/// A directive as it is meant, without its spelling.
+/// A directive by its meaning, without its spelling.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plain {
-    /// The first word.
+    /// First word of the directive.
     pub name: String,
-    /// The words behind it, without quotes.
+    /// Further words, without quotes.
     pub arguments: Vec<String>,
-    /// What is between the braces, when there are any; empty for another language and for entries.
+    /// Directives in the block, if there is a block; empty for another language and for entries.
     pub block: Option<Vec<Plain>>,
-    /// What is between the braces where that is entries, as those of `map`; an `include` is one of them.
+    /// Entries in a block such as that of `map`; an `include` is one of them.
     pub entries: Vec<Plain>,
-    /// Index of its file in [`Source::files`]; 0 of one text.
+    /// Index of the file in [`Source::files`]; 0 for a single text.
     pub file: usize,
-    /// Line of its name in its file, counted from 1.
+    /// Line of the directive's name in its file, counted from 1.
     pub line: usize,
-    /// Whether all of it, its block left out, is on that line.
+    /// True if all of the directive, except its block, is on that line.
     pub on_one_line: bool,
 }
 
 impl Plain {
-    /// Whether it stands for the content of files.
+    /// Returns true if the directive stands for the content of files.
     pub fn is_include(&self) -> bool {
         self.name == "include" && self.block.is_none() && self.arguments.len() == 1
     }
@@ -32,8 +32,9 @@ impl Plain {
     fn new((file, text): (usize, &str), directive: &Directive, children: Vec<Plain>) -> Plain {
         let arguments = directive.words().map(str::to_owned);
         let block = directive.block.as_ref();
-        let entries = block.filter(|block| block.language == Language::Entries);
-        let entries = entries.map_or(&[][..], |block| &block.directives);
+        let entries = block
+            .filter(|block| block.language == Language::Entries)
+            .map_or(&[][..], |block| &block.directives);
         Plain {
             name: directive.name.text.clone(),
             arguments: arguments.collect(),
@@ -46,10 +47,10 @@ impl Plain {
     }
 }
 
-/// The directives of one text, in which what it includes is not in its place.
+/// Parses the directives of one text, without expanding its includes.
 ///
 /// # Errors
-/// The text is not nginx's language.
+/// Returns an error if the text is not in nginx's language.
 pub fn directives(text: &str) -> Result<Vec<Plain>, SyntaxError> {
     let tree = syntax::parse(text)?;
     let all = tree.directives.iter();
@@ -59,18 +60,17 @@ pub fn directives(text: &str) -> Result<Vec<Plain>, SyntaxError> {
 fn of_directive(text: &str, directive: &Directive) -> Plain {
     let children = match &directive.block {
         Some(block) if block.language == Language::Directives => {
-            let inner = block.directives.iter();
-            inner.map(|one| of_directive(text, one)).collect()
+            block.directives.iter().map(|one| of_directive(text, one)).collect()
         }
         _ => Vec::new(),
     };
     Plain::new((0, text), directive, children)
 }
 
-/// The directives of a configuration, with the included files in the place of their `include`.
+/// Returns the directives of a configuration, with the included files in place of their `include`.
 ///
 /// # Errors
-/// A file is not nginx's language: none that [`super::read`] gave.
+/// Returns an error if a file is not in nginx's language, which cannot happen to a source from [`super::read`].
 pub fn expanded(source: &Source) -> Result<Vec<Plain>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;

@@ -1,4 +1,4 @@
-//! The files of a configuration: the main one and all that it includes.
+//! Reads the files of a configuration: the main one and all that it includes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,23 @@ use super::syntax::{self, Directive};
 use super::{context, pattern, view};
 use crate::{ConfigurationError, Source, SourceFile, place};
 
-/// Files in files: more than anybody includes, few enough to go through by recursion.
+/// Maximum depth of includes: more than anybody needs, few enough for recursion.
 const DEPTH_LIMIT: usize = 100;
 
-/// Files of one configuration, and their bytes: what 10,000 sites of their own come to, some times over.
+/// Limits on the number of files of one configuration and on their bytes: several times the needs of 10,000 sites with
+/// files of their own.
 const FILES_LIMIT: usize = 50_000;
 const BYTES_LIMIT: usize = 128 << 20;
 
-/// Reads a configuration: the main file and every file that is included, in any block, each once
-/// and by its real path, in the order in which nginx comes to them.
+/// Reads a configuration: the main file and every file that is included, in any block, each once and by its real path,
+/// in nginx's order.
 ///
-/// Relative paths of includes are taken from `conf_prefix`; without it from the main file's folder,
-/// as nginx does, wherever the `include` stands.
+/// Relative paths of includes are resolved from `conf_prefix`; without it from the main file's folder, as nginx does,
+/// wherever the `include` stands.
 ///
 /// # Errors
-/// At the `include`: a file is missing (a pattern that matches nothing is no error), is a folder,
-/// cannot be read, or includes itself over others. At the place: a file is not UTF-8, is not
+/// Returns an error at the `include` if a file is missing (a pattern that matches nothing is no error), is a folder,
+/// cannot be read, or includes itself through others. Returns an error at the place if a file is not UTF-8, is not in
 /// nginx's language, or has a block or a directive of the catalog where it cannot stand.
 pub fn read(main: &Path, conf_prefix: Option<&Path>) -> Result<Source, ConfigurationError> {
     let unplaced = |path: &Path, error: io::Error| {
@@ -33,10 +34,7 @@ pub fn read(main: &Path, conf_prefix: Option<&Path>) -> Result<Source, Configura
     let folder = conf_prefix.or(main.parent()).unwrap_or(Path::new("/"));
     let base = std::path::absolute(folder).map_err(|error| unplaced(folder, error))?;
     let mut reader = Reader {
-        source: Source {
-            base,
-            ..Source::new(Vec::new())
-        },
+        source: Source { base, ..Source::new(Vec::new()) },
         known: HashMap::new(),
         open: Vec::new(),
         bytes: 0,
@@ -54,19 +52,19 @@ pub fn read(main: &Path, conf_prefix: Option<&Path>) -> Result<Source, Configura
 
 struct Reader {
     source: Source,
-    /// Real paths of the files that were read.
+    /// Indices of the files that were read, by real path.
     known: HashMap<PathBuf, usize>,
-    /// The files that are being read, outermost first.
+    /// Files that are being read, outermost first.
     open: Vec<usize>,
-    /// What all of them have so far.
+    /// Number of bytes in all files so far.
     bytes: usize,
 }
 
-/// Why a file is not taken.
+/// Reason why a file is not read.
 enum Refused {
-    /// For a reason that whoever asks for it gives a place to.
+    /// Reason without a place; the caller adds the place.
     Here(String),
-    /// For a reason that has its place.
+    /// Error with its own place.
     Inside(ConfigurationError),
 }
 
@@ -77,7 +75,7 @@ impl From<ConfigurationError> for Refused {
 }
 
 impl Reader {
-    /// Reads a file and those that it includes, unless it is known, and gives its index.
+    /// Reads a file and those that it includes, unless it is known, and returns its index.
     fn file(&mut self, path: &Path) -> Result<usize, Refused> {
         let unreadable = |error| Refused::Here(format!("cannot read {}: {error}", path.display()));
         let real = fs::canonicalize(path).map_err(unreadable)?;
@@ -140,12 +138,11 @@ impl Reader {
         let path = self.source.base.join(&argument.text);
         let at = argument.span.start;
         // `geo` has an `include` of its own, which takes a pattern for a name.
-        let paths = match pattern::is_pattern(&argument.text) && !in_geo {
-            true => {
-                let files = pattern::files(Path::new(""), &path);
-                files.map_err(|what| self.error(at, what))?
-            }
-            false => vec![path],
+        let paths = if pattern::is_pattern(&argument.text) && !in_geo {
+            let files = pattern::files(Path::new(""), &path);
+            files.map_err(|what| self.error(at, what))?
+        } else {
+            vec![path]
         };
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
@@ -159,31 +156,29 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether an argument stands for a file that is being read.
+    /// Returns true if an argument stands for a file that is being read.
     fn is_open(&self, argument: &str) -> bool {
         let files = self.source.includes.get(argument);
         files.is_some_and(|files| files.iter().any(|file| self.open.contains(file)))
     }
 
-    /// An error at a byte of the file that is being read.
+    /// Returns an error at a byte of the file that is being read.
     fn error(&self, at: usize, what: String) -> ConfigurationError {
         let file = self.open.last().map_or(0, |&file| file);
         let SourceFile { path, text } = &self.source.files[file];
         let error = ConfigurationError::at(path, text, at, what);
-        match error.what.starts_with("cannot read") && self.open.len() == 1 {
-            true => {
-                let base = self.source.base.display();
-                error.hint(format!("relative paths are taken from {base}"))
-            }
-            false => error,
+        if error.what.starts_with("cannot read") && self.open.len() == 1 {
+            let base = self.source.base.display();
+            error.hint(format!("relative paths are taken from {base}"))
+        } else {
+            error
         }
     }
 
     fn circle(&self, from: usize) -> String {
         let files = self.open[from..].iter().chain([&self.open[from]]);
-        let names: Vec<String> = files
-            .map(|&file| self.source.files[file].path.display().to_string())
-            .collect();
+        let names: Vec<String> =
+            files.map(|&file| self.source.files[file].path.display().to_string()).collect();
         format!("files include each other in a cycle: {}", names.join(" → "))
     }
 }

@@ -1,4 +1,4 @@
-//! Finds what a copy replaces, of what the requests of a load meet ([`super::adapt`]).
+//! Finds the parts on the way of a load's requests that a copy replaces ([`super::adapt`]).
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ use crate::place::is_among;
 use crate::replaced::Replacements;
 use crate::{ConfigurationError, PemLocation, ShownCertificate, Source};
 
-/// Places that a request meets at most, each with the path that it has there.
+/// Maximum number of places that a request is followed through, each with the request's path there.
 const MOST_MET: usize = 100;
 
-/// Directives by which a service is asked about requests, or gets a second copy of them.
+/// Directives that ask a service about requests, or send it a second copy of them.
 const SERVICES: &str = "auth_request, mirror";
 
 /// Directives that answer with requests of their own beside the client's.
 const SUBREQUESTS: &str = "add_after_body, add_before_body, post_action";
 
-/// Directives about names that are looked up while nginx runs.
+/// Directives for the lookup of names while nginx runs.
 const NAMES: &str = "resolver, resolver_timeout";
 
 /// Directives whose state outlasts a slice.
@@ -51,15 +51,14 @@ const LOGS: &str = "access_log, error_log";
 /// Directives that decide by the client's address.
 const ADDRESSES: &str = "allow, deny";
 
-/// Directives that decide by what their variables hold.
+/// Directives that decide by the values of their variables.
 const CONDITIONS: &str = "alias, auth_basic, fastcgi_cache_bypass, fastcgi_no_cache, index, limit_rate, \
      proxy_cache_bypass, proxy_cache_key, proxy_no_cache, root, try_files";
 
-/// Finds what a copy replaces, of what the requests of a load meet. `build` is what the program
-/// prints of itself (`nginx -V`).
+/// Finds the parts on the way of a load's requests that a copy replaces. `build` is the output of `nginx -V`.
 ///
 /// # Errors
-/// As of [`super::asked`].
+/// Returns the errors of [`super::asked`].
 pub fn replaced(
     source: &Source,
     ask: &AskSpec,
@@ -75,10 +74,7 @@ pub fn replaced(
         servers: &servers,
         variables: variables.unwrap_or_default(),
         http: nodes.iter().filter(|node| node.is_block("http")).collect(),
-        logs: nodes
-            .iter()
-            .filter(|node| node.is_simple("error_log"))
-            .collect(),
+        logs: nodes.iter().filter(|node| node.is_simple("error_log")).collect(),
         met: BTreeSet::new(),
         found: Replacements::new(source),
     };
@@ -94,10 +90,10 @@ pub fn replaced(
     Ok(search.found.done())
 }
 
-/// The certificates that a configuration shows to the clients of a load.
+/// Returns the certificates that a configuration shows to the clients of a load.
 ///
 /// # Errors
-/// As of [`super::asked`].
+/// Returns the errors of [`super::asked`].
 pub fn certificates(
     source: &Source,
     ask: &AskSpec,
@@ -113,8 +109,7 @@ pub fn certificates(
     let server =
         server.and_then(|spot| blocks.find(|it| it.place() == (spot.file, spot.span.start)));
     let layers: Vec<&Node<'_>> = server.into_iter().chain(https).collect();
-    let shown = in_force(&layers, |name| name == "ssl_certificate");
-    let shown = shown.into_iter().map(|node| {
+    let shown = in_force(&layers, |name| name == "ssl_certificate").into_iter().map(|node| {
         let argument = node.directive.argument(0).unwrap_or_default();
         let spot = servers.spot(node, format!("ssl_certificate {argument}"));
         ShownCertificate {
@@ -133,9 +128,9 @@ pub(super) struct Search<'a> {
     pub(super) servers: &'a Servers<'a>,
     pub(super) variables: Variables,
     pub(super) http: Vec<&'a Node<'a>>,
-    /// Directives outside all blocks that say where failures are logged.
+    /// Directives outside of all blocks that set where failures are logged.
     logs: Vec<&'a Node<'a>>,
-    /// Places that a request has met, with its path there: a circle ends.
+    /// Places that a request has come to, each with its path there; they end a circle.
     met: BTreeSet<((usize, usize), String)>,
     pub(super) found: Replacements<'a>,
 }
@@ -148,12 +143,11 @@ impl<'a> Search<'a> {
         self.found.add(part, &spot);
     }
 
-    /// Adds what the listener that is asked loses in the copy.
+    /// Adds the parts that the listener under load loses in the copy.
     fn listener(&mut self, door: usize) {
         let servers = self.servers;
         let socket = &servers.listens[door].socket;
-        let here = servers.listens.iter().filter(|it| it.socket == *socket);
-        let with_protocol = here.filter(|it| {
+        let with_protocol = servers.listens.iter().filter(|it| it.socket == *socket).filter(|it| {
             let mut flags = it.flags().iter();
             flags.any(|flag| flag.text == "proxy_protocol")
         });
@@ -163,8 +157,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what is replaced of a server and one of its locations, of those that were left for it (`left`), and of the
-    /// servers behind them.
+    /// Adds the replaced parts of a server and one of its locations, of the locations that the request went through
+    /// before (`left`), and of the servers behind them.
     fn server(
         &mut self,
         door: usize,
@@ -185,10 +179,12 @@ impl<'a> Search<'a> {
         let before: Vec<_> = before.collect();
         for layers in before.iter().chain([&layers]) {
             self.conditions(layers);
-            let limits = layers[0].children.iter();
-            let limits = limits
-                .filter(|node| node.is_block("limit_except") && !is_for(node, request.method));
-            let inside: Vec<&Node<'_>> = limits.chain(layers.iter().copied()).collect();
+            let inside: Vec<&Node<'_>> = layers[0]
+                .children
+                .iter()
+                .filter(|node| node.is_block("limit_except") && !is_for(node, request.method))
+                .chain(layers.iter().copied())
+                .collect();
             for node in in_force(&inside, |name| {
                 is_among(name, SERVICES) || is_among(name, COUNTERS) || is_among(name, ADDRESSES)
             }) {
@@ -201,9 +197,8 @@ impl<'a> Search<'a> {
 
     /// Adds log lines and answers of authorities that the copy leaves out.
     fn left_out(&mut self, layers: &[&'a Node<'a>], request: &Request<'_>) {
-        let mut directives = in_force(layers, |name| {
-            is_among(name, LOGS) || name == "ssl_stapling"
-        });
+        let mut directives =
+            in_force(layers, |name| is_among(name, LOGS) || name == "ssl_stapling");
         if !directives.iter().any(|node| node.directive.is("error_log")) {
             directives.extend(&self.logs);
         }
@@ -219,13 +214,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Notes a place that a request meets, and tells whether that is new.
+    /// Records that a request comes to a place; returns true if that is new.
     fn meets(&mut self, place: &Node<'_>, request: &Request<'_>) -> bool {
         let path = request.path.to_owned();
         self.met.len() < MOST_MET && self.met.insert((place.place(), path))
     }
 
-    /// The blocks around a place in a server, and what is in `http`, inner ones first.
+    /// Returns the blocks around a place in a server, and `http`, inner ones first.
     fn layers(&self, server: &'a Node<'a>, spot: Option<&Spot>) -> Vec<&'a Node<'a>> {
         let place = spot.map_or(server.place(), |spot| (spot.file, spot.span.start));
         let mut layers = way_out(server, place).unwrap_or_else(|| vec![server]);
@@ -233,7 +228,7 @@ impl<'a> Search<'a> {
         layers
     }
 
-    /// Adds what is replaced of how a location answers.
+    /// Adds the replaced parts of a location's answer.
     fn answered(&mut self, layers: &[&'a Node<'a>], passage: &Passage<'_>) {
         for node in in_force(layers, |name| {
             is_among(name, CONTENT) || (is_among(name, COMPRESSION) && !passage.request.is_plain())
@@ -252,23 +247,23 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what decides by the client's address.
+    /// Adds the directives that decide by the client's address.
     fn conditions(&mut self, layers: &[&'a Node<'a>]) {
-        let blocks = layers.iter().flat_map(|layer| &layer.children);
-        let blocks = blocks.filter(|node| node.is_block("if"));
+        let blocks =
+            layers.iter().flat_map(|layer| &layer.children).filter(|node| node.is_block("if"));
         let said = in_force(layers, |name| is_among(name, CONDITIONS));
         for node in blocks.chain(said) {
             self.add_client(node);
         }
     }
 
-    /// The `server` block at a place.
+    /// Returns the `server` block at a place.
     fn block(&self, spot: &Spot) -> Option<&'a Node<'a>> {
         let mut servers = self.http.iter().flat_map(|http| &http.children);
         servers.find(|node| node.place() == (spot.file, spot.span.start))
     }
 
-    /// Adds a directive that has a request checked before it is answered.
+    /// Adds a directive by which a request is checked before it is answered.
     fn access(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, passage: &Passage<'_>) {
         let name = &*node.directive.name.text;
         let first = node.directive.argument(0).unwrap_or_default();
@@ -298,8 +293,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds a service that is asked about requests, and what is replaced on the way to it; one that the configuration
-    /// surely answers by itself stays as it is.
+    /// Adds a service that is asked about requests, and the replaced parts on the way to it. A service that the
+    /// configuration certainly answers by itself is not replaced.
     fn service(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, passage: &Passage<'_>) {
         let uri = node.directive.argument(0).unwrap_or_default();
         if uri.contains('$') {
@@ -327,20 +322,19 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The directive of the zone of a limit.
+    /// Returns the directive of the zone of a limit.
     fn zone(&self, limit: &str, zone: &str) -> Option<&'a Node<'a>> {
         let mut all = self.http.iter().flat_map(|http| http.simple());
         all.find(|node| {
             let mut words = node.directive.words();
             node.directive.is(&format!("{limit}_zone"))
                 && words.any(|word| {
-                    word.strip_prefix("zone=")
-                        .is_some_and(|it| it.split(':').next() == Some(zone))
+                    word.strip_prefix("zone=").is_some_and(|it| it.split(':').next() == Some(zone))
                 })
         })
     }
 
-    /// Adds a directive of which an argument depends on what copies know otherwise of clients.
+    /// Adds a directive if one of its arguments depends on a property of clients that is different in a copy.
     pub(super) fn add_client(&mut self, node: &Node<'_>) {
         let mut words = node.directive.words();
         if let Some(part) = words.find_map(|word| self.variables.replaced_in(word)) {
@@ -348,7 +342,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what a directive that passes the request on loses in the copy.
+    /// Adds the parts that a directive that passes the request on loses in the copy.
     fn pass(&mut self, pass: &'a Node<'a>, layers: &[&'a Node<'a>], passage: &Passage<'_>) {
         let targets = self.targets(pass, passage);
         let has_variable = targets.iter().any(|target| target.is_by_variable);
@@ -373,7 +367,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds a directive whose names are looked up while nginx runs, and how they are.
+    /// Adds a directive whose names are looked up while nginx runs, and the directives for the lookup.
     pub(super) fn names(&mut self, node: &Node<'_>, layers: &[&'a Node<'a>]) {
         self.add(ReplacedPart::Names, node);
         for resolver in in_force(layers, |name| is_among(name, NAMES)) {
@@ -392,7 +386,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The path that a location asks for: a URI behind the name takes the place of the location's own part
+/// Returns the path that a location requests: a URI behind the name replaces the location's own part
 /// (`ngx_http_proxy_module`, proxy_pass).
 fn passed_path(location: &Node<'_>, target: &PassTarget<'_>, path: &str) -> String {
     let uri = &*target.uri;
@@ -404,13 +398,12 @@ fn passed_path(location: &Node<'_>, target: &PassTarget<'_>, path: &str) -> Stri
     }
 }
 
-/// The name that a location asks for: by default that behind `proxy_pass` (`$proxy_host`).
+/// Returns the host that a location requests: by default the one in `proxy_pass` (`$proxy_host`).
 fn passed_host(layers: &[&Node<'_>], target: &PassTarget<'_>, host: &str) -> String {
     let fields = in_force(layers, |name| name == "proxy_set_header");
     let mut said = fields.into_iter().filter_map(|node| {
         let name = node.directive.argument(0)?;
-        name.eq_ignore_ascii_case("host")
-            .then(|| node.directive.argument(1))?
+        name.eq_ignore_ascii_case("host").then(|| node.directive.argument(1))?
     });
     match said.next() {
         Some(value) if !value.contains('$') => value.to_owned(),
@@ -419,17 +412,18 @@ fn passed_host(layers: &[&Node<'_>], target: &PassTarget<'_>, host: &str) -> Str
     }
 }
 
-/// The directives of a block, and of the conditions in it that may hold, that pass requests on.
+/// Returns the directives that pass requests on, of a block and of the conditions in it that may hold.
 fn passes<'n>(block: &'n Node<'n>, passage: &Passage<'_>) -> impl Iterator<Item = &'n Node<'n>> {
     let conditions =
         (block.children.iter()).filter(|node| node.is_block("if") && !passage.fails(node));
-    let blocks = std::iter::once(block).chain(conditions);
-    let simple = blocks.flat_map(Node::simple);
-    simple.filter(|node| is_pass(&node.directive.name.text))
+    std::iter::once(block)
+        .chain(conditions)
+        .flat_map(Node::simple)
+        .filter(|node| is_pass(&node.directive.name.text))
 }
 
-/// Finds the directives of these names that hold in the first of some blocks, inner ones first: what a block says of a
-/// name replaces all that those around it say.
+/// Returns the directives with these names that are in force for some blocks, inner ones first: the directives of a
+/// name in one block replace all those of that name in the blocks around it.
 pub(super) fn in_force<'n>(
     layers: &[&'n Node<'n>],
     is_one: impl Fn(&str) -> bool,

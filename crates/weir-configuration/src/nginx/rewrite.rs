@@ -1,5 +1,5 @@
-//! What the directives of ngx_http_rewrite_module, `try_files` and `index` make of a request before a location
-//! answers it, as far as the request alone decides it.
+//! Changes that directives of ngx_http_rewrite_module, `try_files` and `index` make to a request before a location
+//! answers it, as far as the request alone determines them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,46 +11,46 @@ use crate::answer::Answer;
 use crate::asked::Request;
 use crate::names::{captures, is_found};
 
-/// Variables whose values hold others, one in another; more than anybody writes.
+/// Maximum depth of variables whose values contain others; more than anybody needs.
 const MOST_NESTED: usize = 10;
 
 /// A request on its way through a server.
 pub(super) struct Passage<'a> {
     pub(super) request: &'a Request<'a>,
-    /// The port of its listener, where that has one.
+    /// Port of the request's listener, if it has one.
     pub(super) port: Option<u16>,
-    /// Its path, with all that changed it on the way.
+    /// Path of the request, with all changes on the way.
     pub(super) path: String,
     /// The `map` blocks of `http`.
     maps: &'a [MapBlock<'a>],
-    /// What `set` gave variables on the way; `None`: it is not known.
+    /// Values that `set` gave variables on the way; None if the value is not known.
     values: BTreeMap<String, Option<String>>,
     /// Places of the conditions that did not hold on the way.
     failed: BTreeSet<(usize, usize)>,
 }
 
-/// What ends the directives of the rewrite module in a block.
+/// Reason why the rewrite directives of a block end early.
 pub(super) enum End {
     Answer(Answer),
     /// The block goes on with the request, whatever its path is now.
     Break,
-    /// Another location is looked for.
+    /// nginx looks for another location.
     Last,
 }
 
-/// Where `try_files` goes when no file is there.
+/// Target of `try_files` if no file is there.
 pub(super) enum Fallback<'n> {
     Named(&'n str),
     Path(String),
 }
 
-/// A `map` block with all its entries, those of included files too.
+/// A `map` block with all its entries, including those of included files.
 pub(super) struct MapBlock<'t> {
     block: &'t Directive,
     entries: Vec<&'t Directive>,
 }
 
-/// The `map` blocks of `http`.
+/// Returns the `map` blocks of `http`.
 pub(super) fn maps<'t>(source: &Source, trees: &'t [Tree], http: &Node<'t>) -> Vec<MapBlock<'t>> {
     (http.children.iter())
         .filter(|node| node.is_block("map"))
@@ -60,10 +60,7 @@ pub(super) fn maps<'t>(source: &Source, trees: &'t [Tree], http: &Node<'t>) -> V
             entries(source, trees, block.children(), &mut |entry| {
                 all.push(entry);
             });
-            MapBlock {
-                block,
-                entries: all,
-            }
+            MapBlock { block, entries: all }
         })
         .collect()
 }
@@ -84,33 +81,27 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// A request within this one, which has its variables.
+    /// Returns the passage of a request within this one, with the same variables.
     pub(super) fn within<'p>(&'p self, request: &'p Request<'p>) -> Passage<'p> {
         let values = self.values.clone();
-        Passage {
-            values,
-            ..Passage::new(request, None, self.maps)
-        }
+        Passage { values, ..Passage::new(request, None, self.maps) }
     }
 
-    /// Returns true for an `if` that is surely not entered.
+    /// Returns true for an `if` that is certainly not entered.
     pub(super) fn fails(&self, condition: &Node<'_>) -> bool {
         self.failed.contains(&condition.place())
     }
 
-    /// A text with what its variables hold; `None`: one is not known.
+    /// Returns a text with its variables replaced; None if one is not known.
     pub(super) fn text(&self, text: &str) -> Option<String> {
         self.filled(text, &[], MOST_NESTED)
     }
 
-    /// Follows the directives of the rewrite module in a block; `None`: to its end.
+    /// Follows the rewrite directives in a block. Returns the reason if they end early; None if all were followed.
     pub(super) fn rewritten(&mut self, block: &Node<'_>) -> Option<End> {
         let end = self.followed(block);
         // A service says it later, before the content is asked for.
-        for node in block
-            .simple()
-            .filter(|it| it.directive.is("auth_request_set"))
-        {
+        for node in block.simple().filter(|it| it.directive.is("auth_request_set")) {
             self.set(node, false);
         }
         end
@@ -184,16 +175,17 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// Where a block goes with a request for which it finds no file.
+    /// Returns the target of a request for which a block finds no file.
     pub(super) fn fallback<'n>(&self, block: &'n Node<'_>) -> Option<Fallback<'n>> {
         let last = last_word(block, "try_files")?;
-        match last.starts_with('@') {
-            true => Some(Fallback::Named(last)),
-            false => self.at_root(last).map(Fallback::Path),
+        if last.starts_with('@') {
+            Some(Fallback::Named(last))
+        } else {
+            self.at_root(last).map(Fallback::Path)
         }
     }
 
-    /// Where a request for a folder goes that has none of the files of `index`.
+    /// Returns the target of a request for a folder that has none of the files of `index`.
     pub(super) fn index(&self, location: Option<&Node<'_>>, server: &Node<'_>) -> Option<String> {
         let of_location = location.and_then(|node| last_word(node, "index"));
         let last = of_location.or_else(|| last_word(server, "index"))?;
@@ -204,7 +196,7 @@ impl<'a> Passage<'a> {
         self.filled_in(text, &[]).filter(|_| text.starts_with('/'))
     }
 
-    /// A text with what its variables hold, up to its query; `None`: one is not known.
+    /// Returns a text with its variables replaced, up to its query; None if one is not known.
     fn filled_in(&self, text: &str, captures: &[String]) -> Option<String> {
         let path = self.filled(text.split('?').next()?, captures, MOST_NESTED)?;
         Some(path.split('?').next().unwrap_or_default().to_owned())
@@ -232,7 +224,7 @@ impl<'a> Passage<'a> {
         Some(filled)
     }
 
-    /// What a variable holds, as of `set`, of `map` or of the request; `None`: it is not known.
+    /// Returns the value of a variable, from `set`, from `map` or from the request; None if it is not known.
     fn held(&self, name: &str, left: usize) -> Option<String> {
         let nested = left.checked_sub(1)?;
         let key = name_of(name);
@@ -246,7 +238,7 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// What a `map` gives for the request: an equal text comes before expressions (ngx_http_map_module).
+    /// Returns the value of a `map` for the request: an equal text comes before expressions (ngx_http_map_module).
     fn mapped(&self, map: &MapBlock<'_>, left: usize) -> Option<String> {
         let key = self.filled(map.block.argument(0)?, &[], left)?;
         let entries = &map.entries;
@@ -280,7 +272,7 @@ impl<'a> Passage<'a> {
         default.map_or(Some(String::new()), |entry| value(entry, &[]))
     }
 
-    /// What a variable of nginx's own holds; `None`: more than the request decides it.
+    /// Returns the value of a built-in variable of nginx; None if more than the request decides it.
     fn variable(&self, name: &str) -> Option<String> {
         let request = self.request;
         let query = request.query();
@@ -308,15 +300,11 @@ impl<'a> Passage<'a> {
         Some(text.to_owned())
     }
 
-    /// Whether an `if` is entered.
+    /// Returns true if an `if` is entered; None if this cannot be determined.
     fn is_true(&self, node: &Node<'_>) -> Option<bool> {
         let words: Vec<&str> = node.directive.words().collect();
         let condition = words.join(" ");
-        let condition = condition
-            .trim()
-            .strip_prefix('(')?
-            .strip_suffix(')')?
-            .trim();
+        let condition = condition.trim().strip_prefix('(')?.strip_suffix(')')?.trim();
         let (variable, rest) = match condition.split_once(char::is_whitespace) {
             Some((variable, rest)) => (variable, rest.trim()),
             None => (condition, ""),
@@ -337,12 +325,12 @@ impl<'a> Passage<'a> {
     }
 }
 
-/// A variable's name without its signs, in lower case.
+/// Returns a variable's name without its signs, in lower case.
 fn name_of(variable: &str) -> String {
     variable.trim_matches(['$', '{', '}']).to_ascii_lowercase()
 }
 
-/// The value of `a` among `name=value`, which signs separate, for a variable such as `arg_a`.
+/// Returns the value of `a` among pairs `name=value`, which `signs` separate, for a variable such as `arg_a`.
 fn pair<'t>(text: &'t str, signs: &[char], variable: &str) -> &'t str {
     let name = variable.split_once('_').map_or("", |(_, name)| name);
     text.split(signs)
@@ -357,12 +345,8 @@ fn returned(node: &Node<'_>) -> Answer {
     first.parse().map_or(Answer::Redirects, Answer::of_status)
 }
 
-/// The last word of a directive that stands in a block.
+/// Returns the last word of a directive that stands in a block.
 fn last_word<'n>(block: &'n Node<'_>, name: &str) -> Option<&'n str> {
     let mut simple = block.simple();
-    simple
-        .find(|node| node.directive.is(name))?
-        .directive
-        .words()
-        .last()
+    simple.find(|node| node.directive.is(name))?.directive.words().last()
 }

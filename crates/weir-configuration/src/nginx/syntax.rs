@@ -1,76 +1,76 @@
-//! nginx's configuration language without loss, read the way nginx reads it (`ngx_conf_read_token`
-//! in `src/core/ngx_conf_file.c`): words, quotes, comments and nested blocks, each with its bytes.
+//! Parser of nginx's configuration language without loss, in the same way as nginx (`ngx_conf_read_token` in
+//! `src/core/ngx_conf_file.c`): words, quotes, comments and nested blocks, each with its byte range.
 //!
-//! Blocks of another language are told apart: those of Lua end where OpenResty sees their end, and
-//! those of entries (`map`, `types`, …) have first words that are no names of directives. A byte
-//! order mark is left out of the first word, although nginx itself takes it for a part of it.
+//! Blocks in another language are recognised: those of Lua end where OpenResty ends them, and those of entries (`map`,
+//! `types`, …) have first words that are no names of directives. A byte order mark is left out of the first word,
+//! although nginx itself takes it for a part of it.
 
 use std::ops::Range;
 
 use super::lua;
 
-/// Blocks in blocks: more than anybody writes, few enough to go through by recursion.
+/// Maximum depth of nested blocks: more than anybody needs, few enough for recursion.
 const DEPTH_LIMIT: usize = 100;
 
-/// A text as directives.
+/// A parsed text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// The directives outside every block, in their order.
+    /// Directives outside of every block, in order.
     pub directives: Vec<Directive>,
-    /// Bytes of every comment from its `#` to before the line's end.
+    /// Byte range of every comment, from its `#` to before the line's end.
     pub comments: Vec<Range<usize>>,
 }
 
 /// One directive: `name arguments;` or `name arguments { block }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive {
-    /// The first word.
+    /// First word of the directive.
     pub name: Word,
-    /// The words behind it.
+    /// Further words.
     pub arguments: Vec<Word>,
-    /// Byte of the `;` or `{` that ends the words.
+    /// Byte offset of the `;` or `{` that ends the words.
     pub terminator: usize,
-    /// What is between the braces, when there are any.
+    /// Block of the directive, if it has one.
     pub block: Option<Block>,
-    /// Line of its name, counted from 1.
+    /// Line of the directive's name, counted from 1.
     pub line: usize,
 }
 
 /// One word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// What it means: without quotes and escapes.
+    /// Meaning of the word: without quotes and escapes.
     pub text: String,
-    /// Its bytes, quotes included.
+    /// Byte range of the word, with quotes.
     pub span: Range<usize>,
 }
 
-/// What is between two braces.
+/// The part between two braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// What it is written in.
+    /// Language of the block.
     pub language: Language,
-    /// Its directives or entries; empty for Lua.
+    /// Directives or entries of the block; empty for Lua.
     pub directives: Vec<Directive>,
-    /// Byte of the `{`.
+    /// Byte offset of the `{`.
     pub open: usize,
-    /// Byte of the `}`.
+    /// Byte offset of the `}`.
     pub close: usize,
 }
 
-/// What a block is written in.
+/// Language of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// nginx's directives.
     Directives,
-    /// Entries in the shape of directives, as in `map`; `include` alone is a directive.
+    /// Entries in the form of directives, as in `map`; only `include` is a directive.
     Entries,
     /// Lua code.
     Lua,
 }
 
 impl Language {
-    /// The language of the block behind a directive.
+    /// Returns the language of the block behind a directive.
     fn of(name: &str) -> Language {
         match name {
             "map" | "geo" | "types" | "split_clients" | "charset_map" | "geoip2" => {
@@ -83,49 +83,50 @@ impl Language {
 }
 
 impl Directive {
-    /// All its bytes, from the name to the `;` or `}`.
+    /// Returns the byte range of the whole directive, from the name to the `;` or `}`.
     pub fn span(&self) -> Range<usize> {
         let last = self.block.as_ref().map_or(self.terminator, |it| it.close);
         self.name.span.start..last + 1
     }
 
-    /// Whether it has this name.
+    /// Returns true if the directive has this name.
     pub fn is(&self, name: &str) -> bool {
         self.name.text == name
     }
 
-    /// The meaning of an argument, counted from 0.
+    /// Returns the meaning of an argument, counted from 0.
     pub fn argument(&self, index: usize) -> Option<&str> {
         self.arguments.get(index).map(|word| &*word.text)
     }
 
-    /// The meanings of all arguments.
+    /// Returns the meanings of all arguments.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.arguments.iter().map(|word| &*word.text)
     }
 
-    /// The directives of its block, if it has one that holds any.
+    /// Returns the directives of the block; empty if there is no block or it has none.
     pub fn children(&self) -> &[Directive] {
         self.block.as_ref().map_or(&[], |block| &block.directives)
     }
 }
 
-/// Where the text is not nginx's language.
+/// Error for a text that is not in nginx's language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct SyntaxError {
-    /// Byte of the text.
+    /// Byte offset in the text.
     pub at: usize,
     /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub what: &'static str,
 }
 
-/// Reads a text into its tree.
+/// Parses a text.
 ///
 /// # Errors
-/// Braces or quotes do not match, a directive is not ended, or blocks are nested deeper than 100.
+/// Returns an error if braces or quotes do not match, if a directive is not ended, or if blocks are nested deeper than
+/// 100.
 pub fn parse(text: &str) -> Result<Tree, SyntaxError> {
     let mut parser = Parser {
         lexer: Lexer::new(text),
@@ -142,12 +143,12 @@ pub fn parse(text: &str) -> Result<Tree, SyntaxError> {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The blocks that are open, outermost first: what opened it, and what stood before that.
+    /// Open blocks, outermost first: the directive that opened the block, and the directives before it.
     open: Vec<(Directive, Vec<Directive>)>,
-    /// Of the innermost open block.
+    /// Directives so far in the innermost open block.
     content: Vec<Directive>,
     words: Vec<Word>,
-    /// Of the first word.
+    /// Line of the first word.
     line: usize,
 }
 
@@ -175,13 +176,7 @@ impl Parser<'_> {
         let Some(name) = words.next() else {
             return Err(self.lexer.error(terminator, "a directive has no name"));
         };
-        Ok(Directive {
-            name,
-            arguments: words.collect(),
-            terminator,
-            block: None,
-            line: self.line,
-        })
+        Ok(Directive { name, arguments: words.collect(), terminator, block: None, line: self.line })
     }
 
     fn open(&mut self, at: usize) -> Result<(), SyntaxError> {
@@ -190,12 +185,7 @@ impl Parser<'_> {
         }
         let mut directive = self.directive(at)?;
         let language = Language::of(&directive.name.text);
-        let mut block = Block {
-            language,
-            directives: Vec::new(),
-            open: at,
-            close: at,
-        };
+        let mut block = Block { language, directives: Vec::new(), open: at, close: at };
         if language == Language::Lua {
             block.close = self.lexer.skip_lua(at)?;
             directive.block = Some(block);
@@ -241,17 +231,14 @@ impl Parser<'_> {
                 line: self.lexer.line_of(directive.terminator),
                 what: "the `}` of this block is missing",
             }),
-            None => Ok(Tree {
-                directives: self.content,
-                comments: self.lexer.comments,
-            }),
+            None => Ok(Tree { directives: self.content, comments: self.lexer.comments }),
         }
     }
 }
 
 #[derive(Debug)]
 enum Token {
-    /// With its line.
+    /// A word, with its line.
     Word(Word, usize),
     End(usize),
     Open(usize),
@@ -326,8 +313,7 @@ impl<'a> Lexer<'a> {
         let rest = &self.text[self.at..];
         let line = rest.split('\n').next().unwrap_or_default();
         let end = self.at + line.len();
-        self.comments
-            .push(self.at..self.at + line.trim_end_matches('\r').len());
+        self.comments.push(self.at..self.at + line.trim_end_matches('\r').len());
         self.at = end;
     }
 
@@ -344,10 +330,8 @@ impl<'a> Lexer<'a> {
             self.advance();
         }
         self.advance();
-        let word = Word {
-            text: unescaped(&self.text[begin + 1..self.at - 1]),
-            span: begin..self.at,
-        };
+        let word =
+            Word { text: unescaped(&self.text[begin + 1..self.at - 1]), span: begin..self.at };
         match self.peek() {
             Some(byte) if !is_blank(byte) && !matches!(byte, b';' | b'{' | b')') => {
                 Err(self.error(self.at, "there is something right behind a closing quote"))
@@ -356,8 +340,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A word without quotes: up to a blank, `;` or `{`, where `${` opens a variable's name and
-    /// no block.
+    /// Reads a word without quotes: up to a blank, `;` or `{`. `${` opens a variable's name and no block.
     fn bare(&mut self) -> Token {
         let (begin, line) = (self.at, self.line);
         let mut in_variable = false;
@@ -374,14 +357,11 @@ impl<'a> Lexer<'a> {
             }
             self.advance();
         }
-        let word = Word {
-            text: unescaped(&self.text[begin..self.at]),
-            span: begin..self.at,
-        };
+        let word = Word { text: unescaped(&self.text[begin..self.at]), span: begin..self.at };
         Token::Word(word, line)
     }
 
-    /// Goes behind a block of Lua and gives the byte of its `}`.
+    /// Skips a block of Lua, and returns the byte offset of its `}`.
     fn skip_lua(&mut self, open: usize) -> Result<usize, SyntaxError> {
         let Some(close) = lua::block_end(self.text, open + 1) else {
             return Err(self.error(open, "the `}` of this block of Lua is missing"));
@@ -393,8 +373,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// What the bytes of a word mean. nginx keeps the backslash before what it does not know, since it
-/// may belong to a regular expression.
+/// Returns the meaning of a word's bytes. nginx keeps the backslash of an unknown sequence, since that may belong to a
+/// regular expression.
 fn unescaped(raw: &str) -> String {
     if !raw.contains('\\') {
         return raw.to_owned();
@@ -418,12 +398,13 @@ fn unescaped(raw: &str) -> String {
     text
 }
 
-/// A word as it is to be written, in quotes where it needs them.
+/// Returns a word as it has to be written, in quotes if it needs them.
 pub(super) fn quoted(word: &str) -> String {
     let is_special = |c: char| c.is_ascii_whitespace() || matches!(c, ';' | '{' | '}' | '"' | '\'');
     let is_plain = !word.is_empty() && !word.starts_with('#') && !word.contains('\\');
-    match is_plain && !word.contains(is_special) {
-        true => word.to_owned(),
-        false => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
+    if is_plain && !word.contains(is_special) {
+        word.to_owned()
+    } else {
+        format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
     }
 }

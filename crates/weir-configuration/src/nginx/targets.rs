@@ -1,4 +1,4 @@
-//! Where directives of nginx pass requests on.
+//! Targets to which nginx's directives pass requests on.
 
 use std::collections::BTreeSet;
 
@@ -12,29 +12,29 @@ use super::rewrite::Passage;
 use super::view::Node;
 use crate::place::is_among;
 
-/// Directives that choose one of several servers; by turns, where none is said.
+/// Directives that choose one of several servers; without one, the servers take turns.
 const BALANCING: &str = "hash, least_conn, least_time, random, sticky";
 
-/// What directives about TLS to origin servers say by default, without the name of their module.
+/// Default settings of TLS to origin servers, without the name of their module.
 const USUAL_TLS: &str = "ssl_ciphers DEFAULT, ssl_name $proxy_host, ssl_server_name off, ssl_session_reuse on, ssl_verify off, \
      ssl_verify_depth 1";
 
-/// Where a directive passes requests on.
+/// Target to which a directive passes requests on.
 pub(super) struct PassTarget<'a> {
     node: &'a Node<'a>,
-    /// The group of that name; `None`: it is an address, or not known.
+    /// Group of that name; None for an address, or if the target is not known.
     pub(super) group: Option<&'a Node<'a>>,
-    /// With `://`.
+    /// Scheme with `://`.
     pub(super) scheme: String,
-    /// The address where it is no group.
+    /// Address, if the target is no group.
     server: String,
     /// Name or address, with a port if it has one.
     pub(super) host: String,
-    /// What stands behind that, from its slash on.
+    /// URI behind the host, from its slash on.
     pub(super) uri: String,
     /// True for a group that a copy goes on naming.
     pub(super) is_kept: bool,
-    /// True if a variable says where.
+    /// True if the target comes from a variable.
     pub(super) is_by_variable: bool,
 }
 
@@ -43,12 +43,12 @@ impl<'a> PassTarget<'a> {
         Target::of(&self.scheme).is_in_clear()
     }
 
-    /// Its servers that are no listeners of the configuration itself, and the directives that name them.
+    /// Returns the servers that are no listeners of the configuration itself, each with the directive that names it.
     pub(super) fn others(&self, search: &Search<'a>) -> Vec<(&'a Node<'a>, String)> {
         self.servers(search, false)
     }
 
-    /// Its servers that are listeners of the configuration itself, and the directives that name them.
+    /// Returns the servers that are listeners of the configuration itself, each with the directive that names it.
     pub(super) fn own(&self, search: &Search<'a>) -> Vec<(&'a Node<'a>, String)> {
         self.servers(search, true)
     }
@@ -64,7 +64,8 @@ impl<'a> PassTarget<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Where a directive passes a request on: of a variable, to what it holds, or else to all that it is seen to hold.
+    /// Returns the targets of a directive that passes requests on: for a variable, its value, or else all its known
+    /// values.
     pub(super) fn targets(&self, pass: &'a Node<'a>, passage: &Passage<'_>) -> Vec<PassTarget<'a>> {
         let argument = pass.directive.argument(0).unwrap_or_default();
         let target = Target::of(argument);
@@ -76,9 +77,10 @@ impl<'a> Search<'a> {
                 .or_else(|| self.variables.texts(target.host));
             texts.extend(held.into_iter().flatten().map(|text| {
                 let is_plain = Target::of(&text).is_in_clear();
-                match text.contains("://") {
-                    true => (text, is_plain),
-                    false => (format!("{}{text}", target.scheme), is_plain),
+                if text.contains("://") {
+                    (text, is_plain)
+                } else {
+                    (format!("{}{text}", target.scheme), is_plain)
                 }
             }));
         }
@@ -102,7 +104,7 @@ impl<'a> Search<'a> {
         texts.iter().map(of).collect()
     }
 
-    /// The group of origin servers of a name.
+    /// Returns the group of origin servers with a name.
     fn group(&self, host: &str) -> Option<&'a Node<'a>> {
         let mut blocks = self.http.iter().flat_map(|http| &http.children);
         blocks.find(|node| {
@@ -111,17 +113,19 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The servers of a group that are asked, with their addresses.
+    /// Returns the servers of a group that are not `down`, with their addresses.
     fn servers_of(&self, group: &'a Node<'a>) -> Vec<(&'a Node<'a>, String)> {
-        let lines = group.simple().filter(|node| node.directive.is("server"));
-        let up = lines.filter(|node| !node.directive.words().any(|word| word == "down"));
-        up.filter_map(|node| Some((node, node.directive.argument(0)?.to_owned())))
+        group
+            .simple()
+            .filter(|node| node.directive.is("server"))
+            .filter(|node| !node.directive.words().any(|word| word == "down"))
+            .filter_map(|node| Some((node, node.directive.argument(0)?.to_owned())))
             .collect()
     }
 }
 
 impl<'a> Search<'a> {
-    /// Adds what one of the places that a directive passes requests on to loses in the copy.
+    /// Adds the parts that one of the targets of a directive loses in the copy.
     pub(super) fn target(
         &mut self,
         pass: &Node<'_>,
@@ -161,7 +165,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what a group of these servers loses, which are one in the copy.
+    /// Adds the parts that a group loses because its servers (`others`) become one in the copy.
     fn shares(&mut self, group: &'a Node<'a>, others: &[(&'a Node<'a>, String)]) {
         let paths: Vec<&Node<'_>> = (others.iter())
             .filter(|(_, server)| server.starts_with("unix:"))
@@ -204,16 +208,15 @@ fn is_of_tls(name: &str) -> bool {
         || name.starts_with("uwsgi_ssl_")
 }
 
-/// Returns true for a directive about TLS to origin servers that says what nginx does by itself.
+/// Returns true for a directive about TLS to origin servers that repeats nginx's default.
 fn is_usual(node: &Node<'_>) -> bool {
     let name = &*node.directive.name.text;
     let value: String = node.directive.words().collect();
-    name.split_once('_')
-        .is_some_and(|(_, name)| is_among(&format!("{name} {value}"), USUAL_TLS))
+    name.split_once('_').is_some_and(|(_, name)| is_among(&format!("{name} {value}"), USUAL_TLS))
 }
 
 impl Servers<'_> {
-    /// The listener of HTTP that a server's address leads to.
+    /// Returns the index of the HTTP listener that a server's address leads to.
     pub(super) fn listener_at(&self, server: &str) -> Option<usize> {
         let mut all = self.listens.iter();
         all.position(|listen| Socket::at(server).leads_to(&listen.socket))

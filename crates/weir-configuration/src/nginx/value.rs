@@ -1,11 +1,11 @@
-//! Whether two spellings mean the same to nginx, so that a directive that is already right is left
-//! as its author wrote it.
+//! Compares spellings by their meaning to nginx, so that a directive that is already right is left as its author wrote
+//! it.
 
 use weir_parameters::LevelKind;
 
 use crate::place::{like, unit};
 
-/// Whether the arguments of a directive mean the same.
+/// Returns true if the arguments of a directive mean the same.
 pub(super) fn same(kind: &LevelKind, a: &[&str], b: &[&str]) -> bool {
     match kind {
         LevelKind::Set(_) | LevelKind::MediaTypes | LevelKind::Pairs { .. } => {
@@ -21,7 +21,8 @@ fn sorted(words: &[&str]) -> Vec<String> {
     words
 }
 
-/// Whether two words mean the same. Of `key=value` and `shared:name:size` the last part counts.
+/// Returns true if two words mean the same. In `key=value` and `shared:name:size` the last part may be spelled
+/// differently.
 pub(super) fn same_word(kind: &LevelKind, a: &str, b: &str) -> bool {
     let (head, a_tail) = split(a);
     let (other, b_tail) = split(b);
@@ -35,17 +36,15 @@ pub(super) fn same_word(kind: &LevelKind, a: &str, b: &str) -> bool {
     a == b || (head == other && same_quantity)
 }
 
-/// What is to take a word's place, as the author of that word would have written it: a time without a unit
-/// where he wrote none, or in his minutes, hours or days where it comes out even; a size in bytes where he
-/// wrote no unit, or with a capital one.
+/// Returns the word that replaces another one, in the style of its author: a time without a unit if the old one had
+/// none, or in the old minutes, hours or days if it comes out even; a size in bytes if the old one had no unit, or with
+/// a capital unit.
 pub(super) fn in_style(kind: &LevelKind, found: &str, wanted: &str) -> String {
     let (head, tail) = split(wanted);
     let found = split(found).1;
     let styled = match kind {
         LevelKind::Duration { .. } => {
-            let wanted = milliseconds(tail)
-                .zip(milliseconds(found))
-                .map(|(wanted, _)| wanted);
+            let wanted = milliseconds(tail).zip(milliseconds(found)).map(|(wanted, _)| wanted);
             wanted.and_then(|wanted| like(found, wanted, &TIMES))
         }
         LevelKind::Size { .. } if bytes(found).is_some() => match unit(found) {
@@ -61,14 +60,9 @@ pub(super) fn in_style(kind: &LevelKind, found: &str, wanted: &str) -> String {
     }
 }
 
-/// Units that somebody chooses, in milliseconds; seconds, and what is finer, are the catalog's own.
-const TIMES: [(&str, u64); 5] = [
-    ("", 1000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-    ("w", 604_800_000),
-];
+/// Units in which people write times, in milliseconds; seconds and finer units are the catalog's own.
+const TIMES: [(&str, u64); 5] =
+    [("", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
 
 fn equal(a: Option<u64>, b: Option<u64>) -> bool {
     a.is_some() && a == b
@@ -78,7 +72,7 @@ fn split(word: &str) -> (&str, &str) {
     word.split_at(word.rfind(['=', ':']).map_or(0, |at| at + 1))
 }
 
-/// A size as `ngx_parse_offset` reads it.
+/// Parses a size as `ngx_parse_offset` does, in bytes.
 fn bytes(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match word[digits.len()..].to_ascii_lowercase().as_str() {
@@ -91,8 +85,8 @@ fn bytes(word: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << unit)
 }
 
-/// A time as `ngx_parse_time` reads it: numbers with units and blanks between them, seconds where
-/// there is no unit.
+/// Parses a time as `ngx_parse_time` does, in milliseconds: numbers with units and blanks between them; a number
+/// without a unit is in seconds.
 fn milliseconds(word: &str) -> Option<u64> {
     let mut total = 0_u64;
     let mut rest = word.trim();
@@ -103,10 +97,7 @@ fn milliseconds(word: &str) -> Option<u64> {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let number: u64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
-        let letters = rest.len()
-            - rest
-                .trim_start_matches(|c: char| c.is_ascii_alphabetic())
-                .len();
+        let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
         let unit = match &rest[..letters] {
             "ms" => 1,
             "s" | "" => 1000,

@@ -1,4 +1,4 @@
-//! What variables of a configuration are seen to hold, and what decides it.
+//! Values that variables of a configuration can have, and the inputs that decide them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,26 @@ use super::syntax::{Directive, Tree};
 use super::view::{Node, is_include};
 use crate::Source;
 
-/// Texts by names of variables, which have their `$` and are in lower case.
+/// Texts by the names of variables, which have their `$` and are in lower case.
 pub(super) type Texts = BTreeMap<String, BTreeSet<String>>;
 
-/// Variables that hold the client's address or where that is, or begin so.
+/// Variables that hold the client's address or its location, by name or beginning of the name.
 const CLIENTS: [&str; 4] = ["remote_addr", "binary_remote_addr", "geoip_", "realip_"];
 
-/// Variables that the PROXY protocol gives, or begin so.
+/// Variables that the PROXY protocol sets, by name or beginning of the name.
 const OF_PROTOCOL: [&str; 1] = ["proxy_protocol_"];
 
 /// Variables to which a configuration gives values.
 #[derive(Default)]
 pub(super) struct Variables {
-    /// Their values; an empty one is left out.
+    /// Values of the variables, without the empty one.
     pub(super) values: Texts,
-    /// What `map`, `geo` and `split_clients` choose a value by.
+    /// Inputs by which `map`, `geo` and `split_clients` choose a value.
     sources: Texts,
 }
 
 impl Variables {
-    /// Looks for them in some nodes and what is in these.
+    /// Collects the variables assigned in some nodes and in the blocks inside of them.
     pub(super) fn of(source: &Source, trees: &[Tree], nodes: &[Node<'_>]) -> Variables {
         let mut variables = Variables::default();
         variables.assign(source, trees, nodes);
@@ -38,8 +38,8 @@ impl Variables {
         variables
     }
 
-    /// All texts that a word may be, if it is a variable alone; those of variables in its place are followed. `None` for
-    /// another word, and where one of them is not known.
+    /// Returns all texts that a word may be, if it is nothing but a variable. Variables that hold other variables are
+    /// followed. None for another word, or if a value is not known.
     pub(super) fn texts(&self, word: &str) -> Option<BTreeSet<String>> {
         let mut texts = BTreeSet::new();
         let (mut left, mut seen) = (vec![key(word)], BTreeSet::new());
@@ -60,17 +60,16 @@ impl Variables {
         Some(texts)
     }
 
-    /// What copies replace of that on which a variable in a text depends.
+    /// Returns the replaced part that a variable in a text depends on, if there is one.
     pub(super) fn replaced_in(&self, text: &str) -> Option<ReplacedPart> {
         if self.depends(text, &OF_PROTOCOL) {
             Some(ReplacedPart::ProxyProtocol)
         } else {
-            self.depends(text, &CLIENTS)
-                .then_some(ReplacedPart::ClientAddress)
+            self.depends(text, &CLIENTS).then_some(ReplacedPart::ClientAddress)
         }
     }
 
-    /// Returns true for a text in which a variable depends on one of these, by how their names begin.
+    /// Returns true if a variable in a text depends on one whose name begins with one of `begins`.
     fn depends(&self, text: &str, begins: &[&str]) -> bool {
         let (mut left, mut seen) = (vec![text], BTreeSet::new());
         while let Some(text) = left.pop() {
@@ -89,7 +88,7 @@ impl Variables {
     }
 }
 
-/// Names of the variables in a text, without `$` and braces.
+/// Returns the names of the variables in a text, without `$` and braces.
 fn names_in(text: &str) -> impl Iterator<Item = &str> {
     text.split('$').skip(1).map(|piece| {
         let name = piece.trim_start_matches('{');
@@ -98,16 +97,14 @@ fn names_in(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The name of a variable of any spelling: `${name}` is `$name`.
+/// Returns the canonical name of a variable in any spelling: `${name}` is `$name`.
 pub(super) fn key(host: &str) -> String {
-    let inner = host
-        .strip_prefix("${")
-        .and_then(|inner| inner.strip_suffix('}'));
+    let inner = host.strip_prefix("${").and_then(|inner| inner.strip_suffix('}'));
     let key = inner.map_or_else(|| host.to_owned(), |inner| format!("${inner}"));
     key.to_ascii_lowercase()
 }
 
-/// Stands for what nobody can know before a request is there. No group is called so.
+/// Value that stands for a text that is unknown before a request comes. No group has this name.
 const ANYTHING: &str = "$";
 
 impl Variables {
@@ -138,7 +135,7 @@ impl Variables {
         }
     }
 
-    /// Notes a variable that a block chooses a value for.
+    /// Records a variable that a block chooses a value for.
     fn choose(&mut self, source: &Source, trees: &[Tree], block: &Directive) {
         let words: Vec<&str> = block.words().collect();
         let Some((name, deciding)) = words.split_last() else {
@@ -149,10 +146,7 @@ impl Variables {
         if block.is("geo") && deciding.is_empty() {
             deciding.insert("$remote_addr".to_owned());
         }
-        self.sources
-            .entry(name.clone())
-            .or_default()
-            .extend(deciding);
+        self.sources.entry(name.clone()).or_default().extend(deciding);
         self.values.entry(name.clone()).or_default();
         entries(source, trees, block.children(), &mut |entry| {
             captured(entry, &mut self.values);
@@ -162,13 +156,13 @@ impl Variables {
     }
 }
 
-/// Notes that a variable may hold anything.
+/// Records that a variable may hold any text.
 fn unknown(name: &str, values: &mut Texts) {
     let texts = values.entry(key(name)).or_default();
     texts.insert(ANYTHING.to_owned());
 }
 
-/// Notes the variables that are what a pattern captures by name (pcre2pattern(3)): `(?<pool>a|b)`.
+/// Records the variables that hold a named capture of a pattern (pcre2pattern(3)): `(?<pool>a|b)`.
 fn captured(directive: &Directive, values: &mut Texts) {
     let words = std::iter::once(&*directive.name.text).chain(directive.words());
     for word in words.filter(|word| word.contains("(?")) {
@@ -184,7 +178,7 @@ fn captured(directive: &Directive, values: &mut Texts) {
     }
 }
 
-/// Tells of all entries, those of included files too.
+/// Calls `tell` with each entry, including those of included files.
 pub(super) fn entries<'t>(
     source: &Source,
     trees: &'t [Tree],

@@ -1,73 +1,72 @@
-//! A configuration as nginx sees it: with the included files in the place of their `include`.
+//! A configuration as nginx reads it: with the included files in place of their `include`.
 
 use super::syntax::{self, Directive, Language, Tree};
 use crate::{ConfigurationError, Source, SourceFile};
 
-/// Directives that a configuration may have once files that are included again and again are
-/// counted as often; a few short files could ask for any number.
+/// Maximum number of directives of a configuration, with files that are included several times counted as often; a few
+/// short files could expand to any number.
 const SIZE_LIMIT: usize = 4_000_000;
 
-/// A directive where nginx sees it.
+/// A directive in its place after the expansion of includes.
 #[derive(Debug)]
 pub(super) struct Node<'t> {
-    /// Index of its file.
+    /// Index of the directive's file.
     pub(super) file: usize,
     pub(super) directive: &'t Directive,
-    /// What is in its block.
+    /// Contents of the directive's block.
     pub(super) children: Vec<Node<'t>>,
-    /// Which of them have no block. A block has few of these, and may have thousands of others.
+    /// Indices of the children without a block. A block has few of these, and may have thousands of others.
     simple: Vec<usize>,
 }
 
 impl<'t> Node<'t> {
     fn new(file: usize, directive: &'t Directive, children: Vec<Node<'t>>) -> Node<'t> {
         let is_simple = |child: &Node<'_>| child.directive.block.is_none();
-        let numbered = children.iter().enumerate();
-        let simple = numbered.filter(|(_, child)| is_simple(child));
-        Node {
-            file,
-            directive,
-            simple: simple.map(|(index, _)| index).collect(),
-            children,
-        }
+        let simple = children.iter().enumerate().filter(|(_, child)| is_simple(child));
+        Node { file, directive, simple: simple.map(|(index, _)| index).collect(), children }
     }
 
-    /// The directives of its block that have none themselves.
+    /// Returns the directives of the block that have no block themselves.
     pub(super) fn simple(&self) -> impl Iterator<Item = &Node<'t>> {
         self.simple.iter().map(|&index| &self.children[index])
     }
 
-    /// Where it is written; one in a file that is included twice is there for several nodes.
+    /// Returns the position of the directive in its file. Several nodes share one position if the file is included
+    /// twice.
     pub(super) fn place(&self) -> (usize, usize) {
         (self.file, self.directive.name.span.start)
     }
 
-    /// Whether it is a block of this kind.
+    /// Returns true if the node is a block with this name.
     pub(super) fn is_block(&self, name: &str) -> bool {
         self.directive.is(name) && self.directive.block.is_some()
     }
 
-    /// Whether it is a directive of this name that has no block.
+    /// Returns true if the node is a directive with this name and without a block.
     pub(super) fn is_simple(&self, name: &str) -> bool {
         self.directive.is(name) && self.directive.block.is_none()
     }
 }
 
-/// The trees of all files.
+/// Parses all files.
 pub(super) fn parse(source: &Source) -> Result<Vec<Tree>, ConfigurationError> {
-    let tree = |file: &SourceFile| {
-        syntax::parse(&file.text)
-            .map_err(|error| ConfigurationError::at(&file.path, &file.text, error.at, error.what))
-    };
-    source.files.iter().map(tree).collect()
+    source
+        .files
+        .iter()
+        .map(|file| {
+            syntax::parse(&file.text).map_err(|error| {
+                ConfigurationError::at(&file.path, &file.text, error.at, error.what)
+            })
+        })
+        .collect()
 }
 
-/// Whether a directive stands for the content of files.
+/// Returns true if a directive stands for the content of files.
 pub(super) fn is_include(directive: &Directive) -> bool {
     directive.is("include") && directive.block.is_none() && directive.arguments.len() == 1
 }
 
-/// An error at a directive.
+/// Returns an error at a directive.
 pub(super) fn error_at(
     source: &Source,
     file: usize,
@@ -78,17 +77,12 @@ pub(super) fn error_at(
     ConfigurationError::at(path, text, directive.name.span.start, what)
 }
 
-/// The directives of the main file with those of all others in their place.
+/// Returns the directives of the main file, with those of the included files in place of their `include`.
 pub(super) fn expand<'t>(
     source: &Source,
     trees: &'t [Tree],
 ) -> Result<Vec<Node<'t>>, ConfigurationError> {
-    let mut expansion = Expansion {
-        source,
-        trees,
-        open: Vec::new(),
-        left: SIZE_LIMIT,
-    };
+    let mut expansion = Expansion { source, trees, open: Vec::new(), left: SIZE_LIMIT };
     let mut nodes = Vec::new();
     if let Some(main) = trees.first() {
         expansion.directives(0, &main.directives, &mut nodes)?;
@@ -99,7 +93,7 @@ pub(super) fn expand<'t>(
 struct Expansion<'s, 't> {
     source: &'s Source,
     trees: &'t [Tree],
-    /// Files whose content is being put in place.
+    /// Indices of the files that are being expanded.
     open: Vec<usize>,
     left: usize,
 }

@@ -1,5 +1,5 @@
-//! No copy keeps what could ask or write something that is not its own: it is left out, replaced, or the
-//! configuration is refused where it stands.
+//! No copy keeps a part that could contact or write something foreign: the part is left out or replaced, or the
+//! configuration is refused at its place.
 
 use std::path::Path;
 
@@ -8,7 +8,6 @@ use weir_configuration::{ConfigurationError, Source, Surroundings, haproxy, ngin
 
 use crate::support::{of_a_test, source, text};
 
-/// How a proxy's configuration is adapted.
 type Adapt = fn(&Source, &Surroundings<'_>) -> Result<Source, ConfigurationError>;
 
 fn of_nginx(source: &Source, to: &Surroundings<'_>) -> Result<Source, ConfigurationError> {
@@ -46,7 +45,7 @@ backend app
 <SECTIONS>
 ";
 
-/// Sections that no copy has.
+/// Sections that a copy does not have.
 const SECTIONS: &str = "\
 resolvers dns
     nameserver a 192.0.2.53:53
@@ -103,7 +102,8 @@ const CADDY: &str = r#"{
 
 const REVERSE: &str = r#"{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}"#;
 
-/// A configuration with a text in one of its slots, by `nginx <SERVER>`, and usual ones in the others.
+/// Returns a configuration with a text in one of its slots, named as in `nginx <SERVER>`, and default texts in the
+/// others.
 fn with(place: &str, own: &str) -> (Adapt, &'static str, String) {
     #[rustfmt::skip]
     let (adapt, file, text, usual): (Adapt, _, _, &[(&str, &str)]) = match place.split(' ').next() {
@@ -119,16 +119,11 @@ fn with(place: &str, own: &str) -> (Adapt, &'static str, String) {
     let (_, slot) = place.split_once(' ').expect(place);
     assert!(text.contains(slot), "{place}");
     let text = text.replace(slot, &own.replace("\\n", "\n"));
-    let fill = |text: String, (slot, usual): &(&str, &str)| text.replace(slot, usual);
-    let text = usual.iter().fold(text, fill);
-    (
-        adapt,
-        file,
-        text.replace("TYPE", "type.googleapis.com/envoy"),
-    )
+    let text = usual.iter().fold(text, |text, (slot, usual)| text.replace(slot, usual));
+    (adapt, file, text.replace("TYPE", "type.googleapis.com/envoy"))
 }
 
-/// Rows of a table whose columns ` | ` separates.
+/// Returns the rows of a table with columns separated by ` | `.
 fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
     table.lines().skip(1).map(|row| {
         let columns: Vec<&str> = row.split(" | ").collect();
@@ -136,7 +131,7 @@ fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
     })
 }
 
-/// What is refused, with `»` before the place of the error, and what the error names.
+/// Refused texts, with `»` before the place of the error, and the name in the error.
 const REFUSED: &str = r#"
 nginx <SERVER> | »content_by_lua_block { ngx.say(1) } | content_by_lua_block
 nginx <SERVER> | »access_by_lua_file a.lua; | access_by_lua_file
@@ -200,21 +195,15 @@ fn what_could_ask_or_write_elsewhere_is_refused_where_it_stands() {
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
         let users = format!("{before}{behind}");
         let refused = adapt(&source(file, &users), &of_a_test(Path::new("/p")));
-        let error = refused
-            .err()
-            .unwrap_or_else(|| panic!("{foreign} is kept:\n{users}"));
+        let error = refused.err().unwrap_or_else(|| panic!("{foreign} is kept:\n{users}"));
         assert!(error.what.contains(foreign), "{foreign}: {error}");
-        assert_eq!(
-            (error.line, error.column),
-            (line, column),
-            "{error}\n{users}"
-        );
+        assert_eq!((error.line, error.column), (line, column), "{error}\n{users}");
         let hint = error.hint.unwrap_or_default();
         assert!(hint.contains("name a copy of your configuration"), "{hint}");
     }
 }
 
-/// What is left out or replaced.
+/// Texts that are left out or replaced.
 const REPLACED: &str = r#"
 nginx <SERVER> | resolver 192.0.2.53;
 nginx <SERVER> | dav_methods PUT DELETE;
@@ -256,8 +245,8 @@ fn all_that_is_foreign_is_left_out_or_replaced() {
     ];
     for [place, own] in rows(REPLACED) {
         let (adapt, file, users) = with(place, own);
-        let copy = adapt(&source(file, &users), &of_a_test(Path::new("/p")));
-        let copy = copy.unwrap_or_else(|error| panic!("{error}\n{users}"));
+        let copy = adapt(&source(file, &users), &of_a_test(Path::new("/p")))
+            .unwrap_or_else(|error| panic!("{error}\n{users}"));
         // Without it HAProxy would take the host's name servers.
         let own = "resolvers default\n    nameserver origin 127.0.0.1:7002\n";
         assert_eq!(text(&copy).contains(own), file == "haproxy.cfg", "{file}");
@@ -268,19 +257,19 @@ fn all_that_is_foreign_is_left_out_or_replaced() {
     }
 }
 
-/// A single mapping stands for a list of one wherever Envoy has lists: the copy of either asks the same.
+/// Envoy accepts a single mapping in place of a list of one; the copies of both ask the same servers.
 #[test]
 fn a_single_mapping_is_a_list_of_one() {
     let (adapt, file, users) = with("envoy <CLUSTER>", "type: STATIC");
-    let copy = adapt(&source(file, &users), &of_a_test(Path::new("/p")));
-    let copy = copy.unwrap_or_else(|error| panic!("{error}"));
+    let copy = adapt(&source(file, &users), &of_a_test(Path::new("/p")))
+        .unwrap_or_else(|error| panic!("{error}"));
     for (address, count) in [("7001", 1), ("7002", 1), ("192.0.2.", 0)] {
         let copy = text(&copy);
         assert_eq!(copy.matches(address).count(), count, "{copy}");
     }
 }
 
-/// A list of certificates says itself whether their authorities are asked.
+/// The list itself sets whether the authorities of its certificates are contacted.
 #[test]
 fn a_list_of_certificates_that_are_looked_up_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -290,17 +279,15 @@ fn a_list_of_certificates_that_are_looked_up_is_refused() {
          default_backend app\nbackend app\n    server a 192.0.2.1:80\n",
         list.display()
     );
-    for (content, is_refused) in [
-        ("/etc/a.pem [ocsp-update on] *\n", true),
-        ("/etc/a.pem *\n", false),
-    ] {
+    for (content, is_refused) in
+        [("/etc/a.pem [ocsp-update on] *\n", true), ("/etc/a.pem *\n", false)]
+    {
         std::fs::write(&list, content).unwrap();
         let adapted = haproxy::adapt(&source("haproxy.cfg", &text), &of_a_test(Path::new("/p")));
         assert_eq!(adapted.is_err(), is_refused, "{content}");
     }
 }
 
-/// Of Envoy's documents each is read in either format.
 #[test]
 fn json_is_looked_through_too() {
     let folder = tempfile::tempdir().unwrap();

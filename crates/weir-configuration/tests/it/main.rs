@@ -1,9 +1,6 @@
-//! Configurations in the manner of users', against themselves and against the real programs.
+//! Tests with configurations in the manner of users', on their own and with the real programs.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "what cannot be had or read in a test ends the test"
-)]
+#![allow(clippy::unwrap_used, reason = "what cannot be had or read in a test ends the test")]
 #![allow(clippy::print_stdout, reason = "what is skipped says so")]
 
 mod asked;

@@ -1,4 +1,4 @@
-//! Copies replace what a load meets in configurations, and say so.
+//! Copies report the parts on the way of a load's requests that they replace.
 
 use weir_configuration::document::{self, Dialect};
 use weir_configuration::{ConfigurationError, PemLocation, ShownCertificate, nginx};
@@ -10,7 +10,7 @@ use crate::support::{of_a_test, prefix, source, text};
 
 pub(crate) type Find<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError>;
 
-/// Compares replacements with a table of them by ask: `/path => part line name; part line name`.
+/// Compares replacements with a table by load: `/path => part line name; part line name`.
 #[track_caller]
 pub(crate) fn must_be(find: Find<'_>, table: &str) {
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -21,11 +21,7 @@ pub(crate) fn must_be(find: Find<'_>, table: &str) {
             let (line, name) = (it.original.line, &it.original.name);
             format!("{} {line} {name}", part.as_str().unwrap())
         });
-        assert_eq!(
-            shown.collect::<Vec<_>>().join("; "),
-            expected.trim(),
-            "{asked}"
-        );
+        assert_eq!(shown.collect::<Vec<_>>().join("; "), expected.trim(), "{asked}");
     }
 }
 
@@ -96,21 +92,19 @@ fn nginx_s_own_listeners_are_asked_as_before() {
         format!("location /again/ {{ proxy_pass http://{inner}:/tls/; }}"),
         format!("listen {inner};"),
     ] {
-        assert!(
-            text(&copy).contains(&expected),
-            "{expected}: {}",
-            text(&copy)
-        );
+        assert!(text(&copy).contains(&expected), "{expected}: {}", text(&copy));
     }
 }
 
-/// Line and path of each certificate.
+/// Returns the line and path of each certificate.
 pub(crate) fn paths(shown: &[ShownCertificate]) -> Vec<String> {
-    let path = |one: &ShownCertificate| match &one.pem {
-        PemLocation::At(path) => format!("{} {}", one.spot.line, path.display()),
-        other => format!("{} {other:?}", one.spot.line),
-    };
-    shown.iter().map(path).collect()
+    shown
+        .iter()
+        .map(|one| match &one.pem {
+            PemLocation::At(path) => format!("{} {}", one.spot.line, path.display()),
+            other => format!("{} {other:?}", one.spot.line),
+        })
+        .collect()
 }
 
 const ENVOY: &str = r#"
@@ -176,10 +170,7 @@ fn envoy_by_filters_and_cluster() {
         "#,
     );
     let shown = document::certificates(&configuration, Dialect::Envoy, &ask("tls")).unwrap();
-    assert_eq!(
-        paths(&shown),
-        ["12 /etc/proxy/site.pem", "14 Text(\"-----BEGIN\")"]
-    );
+    assert_eq!(paths(&shown), ["12 /etc/proxy/site.pem", "14 Text(\"-----BEGIN\")"]);
     let folder = prefix();
     let mut surroundings = of_a_test(folder.path());
     surroundings.asks[0].spec.tls = true;
@@ -189,10 +180,7 @@ fn envoy_by_filters_and_cluster() {
     for kept in ["envoy.transport_sockets.tls", &*pipe] {
         assert!(inner.contains(kept), "{kept}: {inner}");
     }
-    assert_eq!(
-        text(&copy).matches("envoy.transport_sockets.tls").count(),
-        1
-    );
+    assert_eq!(text(&copy).matches("envoy.transport_sockets.tls").count(), 1);
 }
 
 const ENVOY_OTHERS: &str = r#"
@@ -356,14 +344,8 @@ fn caddy_by_handlers() {
     assert_eq!(paths(&shown), ["3 /etc/proxy/site.pem"]);
     for (policies, expected) in [
         ("", "p256"),
-        (
-            r#"{"subjects": ["*.test"], "key_type": "rsa2048"}, "#,
-            "rsa2048",
-        ),
-        (
-            r#"{"subjects": ["a.example"], "key_type": "rsa2048"}, {"key_type": "p384"}, "#,
-            "p384",
-        ),
+        (r#"{"subjects": ["*.test"], "key_type": "rsa2048"}, "#, "rsa2048"),
+        (r#"{"subjects": ["a.example"], "key_type": "rsa2048"}, {"key_type": "p384"}, "#, "p384"),
     ] {
         let automatic = format!(r#""automation": {{"policies": [{policies}{{}}]}}"#);
         let text = CADDY.replace(
@@ -372,19 +354,13 @@ fn caddy_by_handlers() {
         );
         let asked = ask("tls");
         let shown = document::certificates(&source("caddy.json", &text), Dialect::Caddy, &asked);
-        assert_eq!(
-            shown.unwrap()[0].pem,
-            PemLocation::Automatic(expected.to_owned())
-        );
+        assert_eq!(shown.unwrap()[0].pem, PemLocation::Automatic(expected.to_owned()));
     }
     let folder = prefix();
     let copy = document::adapt_caddy(&configuration, &of_a_test(folder.path())).unwrap();
     let inner = text(&copy)
         .lines()
-        .find(|line| line.contains("\"tls\": {}, ") || line.contains("\"tls\": {}}"));
-    let inner = inner.unwrap_or_else(|| panic!("{}", text(&copy)));
-    assert!(
-        inner.contains("/run/") && !inner.contains("localhost:8081"),
-        "{inner}"
-    );
+        .find(|line| line.contains("\"tls\": {}, ") || line.contains("\"tls\": {}}"))
+        .unwrap_or_else(|| panic!("{}", text(&copy)));
+    assert!(inner.contains("/run/") && !inner.contains("localhost:8081"), "{inner}");
 }

@@ -1,4 +1,4 @@
-//! What copies of Envoy's bootstrap replace, by ways through listeners, clusters and filters.
+//! Parts that copies of Envoy's bootstrap replace, on ways through listeners, clusters and filters.
 
 use weir_configuration::document::{self, Dialect};
 
@@ -207,10 +207,7 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
     );
     let shown = document::certificates(&configuration, Dialect::Envoy, &ask("tls :443")).unwrap();
     let shown = paths(&shown);
-    assert_eq!(
-        shown,
-        ["50 Unknown", "50 /etc/proxy/site.pem", "50 /file.pem"]
-    );
+    assert_eq!(shown, ["50 Unknown", "50 /etc/proxy/site.pem", "50 /file.pem"]);
     let mut surroundings = of_a_test(folder.path());
     surroundings.asks[0].spec.port = Some(82);
     let copy = document::adapt_envoy(&configuration, &surroundings).unwrap();

@@ -1,4 +1,4 @@
-//! What copies replace of a haproxy.cfg, by the rules that a request meets.
+//! Parts that copies of a haproxy.cfg replace, by the rules that apply to a request.
 
 use weir_configuration::haproxy;
 
@@ -47,10 +47,7 @@ fn haproxy_by_frontend_backend_and_defaults() {
         ),
     );
     let disabled = "server b 192.0.2.2:80 disabled";
-    let in_clear = HAPROXY.replace(
-        "server-template b 1-3 app.example:80 resolvers dns",
-        disabled,
-    );
+    let in_clear = HAPROXY.replace("server-template b 1-3 app.example:80 resolvers dns", disabled);
     let configuration = source("haproxy.cfg", &in_clear);
     must_be(
         &|ask| haproxy::replaced(&configuration, ask),

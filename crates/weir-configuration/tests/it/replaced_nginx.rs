@@ -1,4 +1,4 @@
-//! What nginx's variables, and what it asks beside the client's request, have replaced in a copy.
+//! Parts that copies of nginx's configurations replace because of variables and of requests beside the client's.
 
 use weir_configuration::nginx;
 

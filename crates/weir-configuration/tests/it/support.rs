@@ -13,7 +13,7 @@ use weir_configuration::{Ask, Listener, Source, SourceFile, Surroundings};
 use weir_model::study::{AskSpec, RequestedSpec};
 use weir_parameters::Parameter;
 
-/// A row with only what a writer of configurations reads.
+/// Returns a row with only the fields that a writer of configurations reads.
 pub(crate) fn row(level: &str, effective: &str, writes: &str) -> Parameter {
     let row = format!(
         r#"{{"id": "row", "scope": "proxy_directive", "level": {level}, "default": {{"level": "1"}},
@@ -22,19 +22,18 @@ pub(crate) fn row(level: &str, effective: &str, writes: &str) -> Parameter {
     serde_json::from_str(&row).unwrap_or_else(|e| panic!("{e}: {row}"))
 }
 
-/// A configuration of one file that is nowhere.
+/// Returns a configuration of one file that is not on disk.
 pub(crate) fn source(name: &str, text: &str) -> Source {
     let path = Path::new("/etc/proxy").join(name);
     let text = text.to_owned();
     Source::new(vec![SourceFile { path, text }])
 }
 
-/// The text of a configuration of one file.
 pub(crate) fn text(source: &Source) -> &str {
     &source.files[0].text
 }
 
-/// A folder for a copy, with what the copy may use.
+/// Returns a temporary folder for a copy, with the folders that the copy writes to.
 pub(crate) fn prefix() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("run")).unwrap();
@@ -42,7 +41,7 @@ pub(crate) fn prefix() -> TempDir {
     folder
 }
 
-/// Where copies are that do not run.
+/// Addresses of copies that do not run.
 pub(crate) const LISTEN: &str = "127.0.0.1:7001";
 pub(crate) const ORIGIN: &str = "127.0.0.1:7002";
 pub(crate) const TLS_LISTEN: &str = "127.0.0.1:7003";
@@ -51,35 +50,25 @@ pub(crate) fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// Surroundings of a copy that does not run.
+/// Returns surroundings of a copy that does not run.
 pub(crate) fn of_a_test(prefix: &Path) -> Surroundings<'_> {
     surroundings(prefix, address(LISTEN), address(ORIGIN))
 }
 
-/// The same with a listener for TLS.
+/// Returns the surroundings of [`of_a_test`] with an additional listener for TLS.
 pub(crate) fn with_tls(prefix: &Path) -> Surroundings<'_> {
     let mut surroundings = of_a_test(prefix);
     surroundings.asks.push(ask(true, address(TLS_LISTEN)));
     surroundings
 }
 
-/// What a load asks that names nothing.
+/// Returns the requests of a load that names no host, path or port.
 pub(crate) fn ask(tls: bool, at: SocketAddr) -> Ask {
-    let requested = RequestedSpec {
-        target: "/".to_owned(),
-        ..RequestedSpec::default()
-    };
-    Ask {
-        spec: AskSpec {
-            tls,
-            requests: vec![requested],
-            ..AskSpec::default()
-        },
-        at,
-    }
+    let requested = RequestedSpec { target: "/".to_owned(), ..RequestedSpec::default() };
+    Ask { spec: AskSpec { tls, requests: vec![requested], ..AskSpec::default() }, at }
 }
 
-/// The same surroundings with a port that the proxy names.
+/// Returns the same surroundings with a port of the proxy.
 pub(crate) fn at_port(mut surroundings: Surroundings<'_>, port: u16) -> Surroundings<'_> {
     for ask in &mut surroundings.asks {
         ask.spec.proxy_port = Some(port);
@@ -87,7 +76,7 @@ pub(crate) fn at_port(mut surroundings: Surroundings<'_>, port: u16) -> Surround
     surroundings
 }
 
-/// The same with a host that the loads name.
+/// Returns the same surroundings with a host that the loads name.
 pub(crate) fn for_host<'p>(mut surroundings: Surroundings<'p>, host: &str) -> Surroundings<'p> {
     for ask in &mut surroundings.asks {
         ask.spec.host = Some(host.to_owned());
@@ -95,32 +84,28 @@ pub(crate) fn for_host<'p>(mut surroundings: Surroundings<'p>, host: &str) -> Su
     surroundings
 }
 
-/// Surroundings in `prefix` that nothing of the machine's stands in.
+/// Returns surroundings that contain nothing of the machine except `prefix` and the addresses.
 pub(crate) fn surroundings(
     prefix: &Path,
     listen: SocketAddr,
     origin: SocketAddr,
 ) -> Surroundings<'_> {
-    Surroundings {
-        prefix,
-        asks: vec![ask(false, listen)],
-        certificate: None,
-        origin,
-        user: None,
-    }
+    Surroundings { prefix, asks: vec![ask(false, listen)], certificate: None, origin, user: None }
 }
 
-/// Listeners by line, address and port.
+/// Formats listeners by line, address and port.
 pub(crate) fn listed(listeners: &[Listener]) -> String {
-    let one = |it: &Listener| {
-        let port = it.port.map_or_else(String::new, |port| format!(" {port}"));
-        let tls = if it.tls { " TLS" } else { "" };
-        format!("{} {}{port}{tls}", it.line, it.address)
-    };
-    listeners.iter().map(one).collect::<Vec<_>>().join(", ")
+    listeners
+        .iter()
+        .map(|it| {
+            let port = it.port.map_or_else(String::new, |port| format!(" {port}"));
+            let tls = if it.tls { " TLS" } else { "" };
+            format!("{} {}{port}{tls}", it.line, it.address)
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
-/// Looks whether a text has all these parts.
 #[track_caller]
 pub(crate) fn must_have(text: impl std::fmt::Display, parts: &[&str]) {
     let text = text.to_string();
@@ -129,7 +114,7 @@ pub(crate) fn must_have(text: impl std::fmt::Display, parts: &[&str]) {
     }
 }
 
-/// Writes a copy; the path of its main file, or of its folder where there are several.
+/// Writes a copy; returns the path of its main file, or of its folder if there are several files.
 pub(crate) fn write(source: &Source, prefix: &Path) -> PathBuf {
     let folder = prefix.join("copy");
     fs::create_dir_all(&folder).unwrap();
@@ -142,7 +127,7 @@ pub(crate) fn write(source: &Source, prefix: &Path) -> PathBuf {
     }
 }
 
-/// Whether a program is there; a test that needs it says so and ends.
+/// Returns true if a program is installed; otherwise prints that the test is skipped.
 pub(crate) fn has(program: impl AsRef<Path>) -> bool {
     let program = program.as_ref();
     let found = program.exists();
@@ -152,8 +137,8 @@ pub(crate) fn has(program: impl AsRef<Path>) -> bool {
     found
 }
 
-/// Where a program is: on PATH, or where weir's set-up puts what no package brings. Its name alone where it
-/// is not.
+/// Returns the path of a program on PATH, or in a folder in which weir's set-up installs programs that no package
+/// contains. If it is not there, returns its name alone.
 pub(crate) fn located(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
@@ -164,20 +149,16 @@ pub(crate) fn located(program: &str) -> PathBuf {
     found.unwrap_or_else(|| PathBuf::from(program))
 }
 
-/// Runs a checker to its end.
+/// Runs a checker to its end and checks that it succeeds.
 pub(crate) fn checked(name: &str, command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{name}: {command:?}: {}\n{said}",
-        output.status
-    );
+    assert!(output.status.success(), "{name}: {command:?}: {}\n{said}", output.status);
 }
 
-/// An address of this host where nobody listens, and that no other test gets: it lies below the ports that
-/// the kernel deals out, where the origin server of a test beside this one could take it first.
+/// Returns an address of this host on which nobody listens, and that no other test gets. Its port is below those that
+/// the kernel assigns, which the origin server of a parallel test could take first.
 pub(crate) fn free_address() -> SocketAddr {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -190,7 +171,7 @@ pub(crate) fn free_address() -> SocketAddr {
     }
 }
 
-/// A server that answers everything with 200 and `from the origin`, for as long as the test lasts.
+/// Starts a server that answers every request with 200 and `from the origin`, for as long as the test lasts.
 pub(crate) fn origin() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -211,7 +192,7 @@ pub(crate) fn origin() -> SocketAddr {
     address
 }
 
-/// A proxy that runs as long as this lives.
+/// A running proxy, ended on drop.
 pub(crate) struct Running(Child);
 
 impl Running {
@@ -220,7 +201,7 @@ impl Running {
         Running(quiet.spawn().unwrap())
     }
 
-    /// What the proxy answers, once it listens; it has half a minute.
+    /// Returns the proxy's answer once it listens, waiting at most half a minute.
     pub(crate) fn ask(&mut self, address: SocketAddr, path: &str) -> String {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
@@ -235,7 +216,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// One that is killed would leave its workers behind, so it is asked first.
+    /// Asks the proxy to end before killing it: a killed proxy would leave its workers behind.
     fn drop(&mut self) {
         let pid = self.0.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
@@ -254,16 +235,13 @@ impl Drop for Running {
 fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n"
-    )?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)
 }
 
-/// A certificate and its key for `example.com`, in PEM one after the other.
+/// Returns a certificate and its key for `example.com`, both in PEM.
 pub(crate) fn certificate() -> (String, String) {
     let names = vec!["example.com".to_owned()];
     let certified = rcgen::generate_simple_self_signed(names).unwrap();

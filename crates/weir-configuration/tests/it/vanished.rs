@@ -1,4 +1,4 @@
-//! Differences of two configurations that their copies do not have, found without knowing what they are.
+//! Differences of two configurations that their copies do not have, found without any knowledge of a language.
 
 use weir_configuration::{Copied, Source, document, haproxy, nginx, vanished};
 
@@ -60,7 +60,8 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {"web": {"listen": [":80"],
    "upstreams": [{"dial": "192.0.2.1:8080"}]}]}]}}}}}
 "#;
 
-/// The language; the configuration; what stands in one and in the other; where they differ and the copies do not.
+/// Rows of language, configuration, the text in each of the two configurations, and the places where they differ and
+/// the copies do not.
 #[rustfmt::skip]
 const ROWS: [(&str, &str, [&str; 2], &[&str]); 16] = [
     ("nginx", NGINX, ["gzip on;", "gzip on;"], &[]),
@@ -102,9 +103,7 @@ fn what_copies_do_not_have_is_found_by_itself() {
         let copies = [0, 1].map(|one| copy(language, &both[one]));
         let copied = [0, 1].map(|one| Copied::of(&both[one], &copies[one]));
         let spots = vanished(&copied[0], &copied[1]);
-        let spots = spots
-            .iter()
-            .map(|spot| format!("{} {}", spot.line, spot.name));
+        let spots = spots.iter().map(|spot| format!("{} {}", spot.line, spot.name));
         assert_eq!(spots.collect::<Vec<_>>(), *expected);
     }
 }

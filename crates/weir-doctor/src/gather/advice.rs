@@ -1,5 +1,5 @@
-//! Files in which people write what they were advised to: sysctl.d(5), limits.conf(5), and the
-//! descriptor limit of the proxy's unit (systemd.exec(5)).
+//! Files in which tuning advice usually ends up: sysctl.d(5), limits.conf(5), and the descriptor limit of the proxy's
+//! unit (systemd.exec(5)).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::processes::USUAL;
 use super::source::Source;
 use crate::facts::{Facts, LimitLine, SysctlLine, UnitLimit};
 
-/// Where sysctl.d(5) looks, the folder that hides the others' files of the same name first.
+/// Folders that sysctl.d(5) searches. A file in an earlier folder hides files of the same name in later ones.
 const SYSCTL_FOLDERS: &[&str] = &[
     "/etc/sysctl.d",
     "/run/sysctl.d",
@@ -17,7 +17,7 @@ const SYSCTL_FOLDERS: &[&str] = &[
     "/lib/sysctl.d",
 ];
 
-/// Where a system unit may be (systemd.unit(5)), the most important first.
+/// Folders of system units (systemd.unit(5)), the most important first.
 const UNIT_FOLDERS: &[&str] = &[
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -44,19 +44,13 @@ fn sysctls(source: &mut Source, facts: &mut Facts) {
     let linked = files.values().any(|file| leads_to(source, file, conf));
     for file in files.values() {
         // Lines belong to the file that they are written in, not to a link to it.
-        let shown = match leads_to(source, file, conf) {
-            true => conf,
-            false => file,
-        };
+        let shown = if leads_to(source, file, conf) { conf } else { file };
         lines(source, file, shown, true, facts);
     }
     if !linked && source.exists(conf) {
         lines(source, conf, conf, false, facts);
     }
-    source.looked(format!(
-        "sysctl files, {} assignments",
-        facts.sysctl_lines.len()
-    ));
+    source.looked(format!("sysctl files, {} assignments", facts.sysctl_lines.len()));
     let keys: Vec<String> = facts.sysctl_lines.iter().map(|l| l.key.clone()).collect();
     for key in keys.into_iter().filter(|key| !is_pattern(key)) {
         if !facts.sysctls.contains_key(&key)
@@ -73,7 +67,7 @@ fn leads_to(source: &Source, file: &str, target: &str) -> bool {
     link.is_some_and(|link| link.file_name().is_some_and(|found| found == name))
 }
 
-/// A glob(7), which writes to many keys at once.
+/// Returns true if the key is a glob(7), which sets many keys at once.
 fn is_pattern(key: &str) -> bool {
     key.contains(['*', '?', '['])
 }
@@ -100,7 +94,8 @@ fn lines(source: &mut Source, file: &str, shown: &str, applied: bool, facts: &mu
     }
 }
 
-/// Names may be written with slashes; the first separator says which way (sysctl.d(5)).
+/// Returns a key in dotted form. Keys may be written with slashes; the first separator tells which form is used
+/// (sysctl.d(5)).
 fn dotted(key: &str) -> String {
     let first = key.find(['.', '/']).map(|at| &key[at..=at]);
     let swap = |letter| match letter {
@@ -137,7 +132,7 @@ fn limits(source: &mut Source, facts: &mut Facts) {
 /// Soft limit of descriptors that systemd gives services (DefaultLimitNOFILE= in systemd-system.conf(5)).
 const SYSTEMD_SOFT: u64 = 1024;
 
-/// LimitNOFILE= of the proxy's unit: drop-ins count after the unit's own file.
+/// Reads LimitNOFILE= of the proxy's unit. Drop-ins override the unit's own file.
 fn unit(source: &mut Source, facts: &mut Facts) {
     let running = facts.proxy.as_ref().map(|proxy| proxy.unit.clone());
     let file = facts.configuration.as_ref().map(|all| &*all.file);
@@ -164,16 +159,12 @@ fn unit(source: &mut Source, facts: &mut Facts) {
         let (soft, evidence) = default_limit(source);
         (soft, format!("{name} has no LimitNOFILE; {evidence}"))
     });
-    let limit = UnitLimit {
-        unit: name,
-        evidence: Some(evidence),
-        soft,
-    };
+    let limit = UnitLimit { unit: name, evidence: Some(evidence), soft };
     source.looked(format!("the unit {}", limit.unit));
     facts.unit_limit = Some(limit);
 }
 
-/// Soft limit of services that set none themselves (systemd-system.conf(5)), and where that stands.
+/// Returns the soft limit of services that set none themselves (systemd-system.conf(5)), and its evidence.
 fn default_limit(source: &mut Source) -> (Option<u64>, String) {
     let mut files = vec!["/etc/systemd/system.conf".to_owned()];
     files.extend(source.files("/etc/systemd/system.conf.d", ".conf"));
@@ -183,7 +174,8 @@ fn default_limit(source: &mut Source) -> (Option<u64>, String) {
     })
 }
 
-/// The soft limit that the last of these lines sets, where it is a number, and `FILE:LINE` with the assignment.
+/// Returns the soft limit that the last line with this key sets (`None` if it is not a number), and `FILE:LINE` with
+/// the assignment.
 fn soft_limit(source: &mut Source, files: &[String], key: &str) -> Option<(Option<u64>, String)> {
     let mut found = None;
     for file in files {

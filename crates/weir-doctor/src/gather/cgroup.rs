@@ -1,17 +1,17 @@
-//! CPU time and memory that the proxy's control group is bounded to, versions 1 and 2
+//! Limits of CPU time and memory set by the proxy's control group, versions 1 and 2
 //! (Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
 
 use super::source::Source;
 use crate::facts::{Cgroup, Facts};
 
-/// Above this a limit of version 1 means none.
+/// Limits of version 1 above this value mean unlimited.
 const NO_LIMIT: u64 = 1 << 60;
 
 pub(super) fn read(source: &mut Source, facts: &mut Facts) {
-    let pid = facts.proxy.as_ref().map(|proxy| proxy.master.to_string());
-    let of = pid.as_deref().unwrap_or("self");
-    let Some(text) = source.text(&format!("/proc/{of}/cgroup")) else {
-        return source.unread("control groups", format!("there is no /proc/{of}/cgroup"));
+    let process =
+        facts.proxy.as_ref().map_or_else(|| "self".to_owned(), |proxy| proxy.master.to_string());
+    let Some(text) = source.text(&format!("/proc/{process}/cgroup")) else {
+        return source.unread("control groups", format!("there is no /proc/{process}/cgroup"));
     };
     let mut bounds = Cgroup::default();
     for line in text.lines() {
@@ -27,8 +27,8 @@ pub(super) fn read(source: &mut Source, facts: &mut Facts) {
     facts.cgroup = bounds;
 }
 
-/// The group's folder and those above it. A container sees its own group as the root, whatever
-/// /proc calls it.
+/// Returns the folders of the group and of its ancestors. A container sees its own group as the root, whatever path
+/// /proc reports.
 fn folders(source: &Source, controllers: &str, path: &str) -> Vec<String> {
     let tops = match controllers {
         "" => vec!["/sys/fs/cgroup".to_owned()],

@@ -1,4 +1,4 @@
-//! Reading a host and its proxy. Every function here reads; none writes.
+//! Reads facts from a host and its proxy. No function here writes.
 
 mod advice;
 mod cgroup;
@@ -17,49 +17,49 @@ use crate::facts::{Asked, Facts, Listener};
 use crate::rules::counted;
 use source::Source;
 
-/// What to look at.
+/// Selection of the host, proxy and files to examine.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The load that the host is to carry.
     pub asked: Asked,
-    /// nginx's configuration file, when it is not that of the nginx that runs.
+    /// Path of nginx's configuration file; `None` for that of the running nginx.
     pub nginx: Option<PathBuf>,
-    /// Master process of the proxy, when it is not to be looked for.
+    /// Master process of the proxy; `None` to search for it.
     pub pid: Option<u32>,
-    /// Folder that stands for `/`: a host that was laid out for a test, or mounted.
+    /// Folder to use as `/`: a host that was laid out for a test, or mounted.
     pub root: Option<PathBuf>,
 }
 
 /// Input that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
-    /// The file that was named cannot be read.
+    /// The given file cannot be read.
     #[error("cannot read {file}: {source}")]
     Unreadable {
-        /// Its path.
+        /// Path of the file.
         file: String,
-        /// The kernel's words.
+        /// Error from the operating system.
         source: std::io::Error,
     },
-    /// The configuration is not in nginx's language.
+    /// The configuration has a syntax error.
     #[error("{file}: {source}")]
     Syntax {
         /// Path of the file.
         file: String,
-        /// Where and what.
+        /// Position and kind of the error.
         source: weir_configuration::nginx::syntax::SyntaxError,
     },
-    /// A file includes itself, or includes go deeper than any real configuration's.
+    /// A file includes itself, or includes are nested deeper than in any real configuration.
     #[error("{file}:{line}: includes are nested more than {most} deep")]
     Nested {
         /// Path of the file with the include.
         file: String,
-        /// Its line.
+        /// Line of the include.
         line: usize,
-        /// How deep they may be.
+        /// Maximum nesting depth.
         most: usize,
     },
-    /// Files include more than any real configuration has.
+    /// More files or bytes are included than in any real configuration.
     #[error(
         "{file}:{line}: more is included than {} or {} MiB in all",
         counted(nginx::MOST_FILES as u64, "file"), nginx::MOST_BYTES >> 20
@@ -67,35 +67,35 @@ pub enum GatherError {
     TooMuch {
         /// Path of the file with the include.
         file: String,
-        /// Its line.
+        /// Line of the include.
         line: usize,
     },
     /// More than one nginx runs here.
     #[error("{} nginx are running here; name one", .masters.len())]
     Several {
-        /// Each with what names it.
+        /// A description of each master process, with its `--pid` option.
         masters: Vec<String>,
     },
-    /// The process is neither root's nor one's own: it could be anything, with any configuration.
+    /// The process belongs neither to root nor to the caller: it could be any program, with any configuration.
     #[error("process {pid} belongs to user {user}, neither to root nor to you")]
     AnothersProcess {
-        /// Its id.
+        /// Process id.
         pid: u32,
         /// Its real user id.
         user: u32,
     },
-    /// There is no such process, or it is something else.
+    /// There is no such process, or it is not an nginx.
     #[error("process {pid} is not an nginx: {why}")]
     NotNginx {
-        /// Its id.
+        /// Process id.
         pid: u32,
-        /// What it is.
+        /// Description of the process, or that there is none.
         why: String,
     },
 }
 
 impl GatherError {
-    /// What to do about it.
+    /// Returns advice on how to resolve the error.
     pub fn hint(&self) -> String {
         match self {
             GatherError::Unreadable { .. } => {
@@ -123,24 +123,19 @@ impl GatherError {
     }
 }
 
-/// Reads a host and its proxy. Nothing is changed.
+/// Reads a host and its proxy. Changes nothing.
 ///
 /// # Errors
-/// A file or process that was named cannot be used. What merely cannot be read stays out of the
-/// facts and is listed in [`Facts::unread`].
+/// Fails if a file or process that the request names cannot be used. Anything else that cannot be read is left out of
+/// the facts and listed in [`Facts::unread`].
 pub fn gather(request: &Request) -> Result<Facts, GatherError> {
     let mut source = Source::new(request.root.as_deref());
-    let mut facts = Facts {
-        asked: request.asked,
-        ..Facts::default()
-    };
+    let mut facts = Facts { asked: request.asked, ..Facts::default() };
     // A configuration that was named is judged as it would run, not by the nginx that happens to.
-    match request.nginx.is_some() && request.pid.is_none() {
-        true => source.unread(
-            "a running nginx",
-            "not searched for with --nginx; --pid names one",
-        ),
-        false => processes::read(&mut source, request.pid, &mut facts)?,
+    if request.nginx.is_some() && request.pid.is_none() {
+        source.unread("a running nginx", "not searched for with --nginx; --pid names one");
+    } else {
+        processes::read(&mut source, request.pid, &mut facts)?;
     }
     nginx::read(&mut source, request.nginx.as_deref(), &mut facts)?;
     within_proxys_network(&mut source, &mut facts, |source, facts| {
@@ -149,10 +144,11 @@ pub fn gather(request: &Request) -> Result<Facts, GatherError> {
     });
     cgroup::read(&mut source, &mut facts);
     advice::read(&mut source, &mut facts);
-    let is_set = |configuration: &crate::configuration::Configuration| {
-        configuration.main("worker_rlimit_nofile").is_some()
-    };
-    let has_limit = facts.unit_limit.is_some() || facts.configuration.as_ref().is_some_and(is_set);
+    let has_limit = facts.unit_limit.is_some()
+        || facts
+            .configuration
+            .as_ref()
+            .is_some_and(|configuration| configuration.main("worker_rlimit_nofile").is_some());
     if facts.proxy.is_none() && facts.configuration.is_some() && !has_limit {
         source.unread(
             "the descriptors of a worker",
@@ -164,8 +160,8 @@ pub fn gather(request: &Request) -> Result<Facts, GatherError> {
     Ok(facts)
 }
 
-/// Reads where the proxy is: /proc/sys/net and sock_diag(7) answer for the network namespace of the
-/// thread that asks.
+/// Calls `read` in the proxy's network namespace: /proc/sys/net and sock_diag(7) answer for the namespace of the
+/// calling thread.
 fn within_proxys_network(
     source: &mut Source,
     facts: &mut Facts,
@@ -222,12 +218,16 @@ fn listeners(source: &mut Source, facts: &mut Facts) {
     match weir_host::listeners::listen_queues() {
         Ok(queues) => {
             source.looked("listeners (sock_diag)");
-            let listener = |queue: weir_host::listeners::ListenQueue| Listener {
-                address: queue.address,
-                waiting: queue.waiting,
-                backlog: queue.backlog,
-            };
-            facts.listeners = Some(queues.into_iter().map(listener).collect());
+            facts.listeners = Some(
+                queues
+                    .into_iter()
+                    .map(|queue| Listener {
+                        address: queue.address,
+                        waiting: queue.waiting,
+                        backlog: queue.backlog,
+                    })
+                    .collect(),
+            );
         }
         Err(error) => {
             let hint = error.hint().map(|hint| format!("; {hint}"));

@@ -17,9 +17,10 @@ use crate::configuration::{Configuration, Search, Statement};
 use crate::facts::{Facts, Proxy};
 use crate::rules::counted;
 
-/// How deep includes may go; a file that includes itself goes on for ever.
+/// Maximum depth of includes: a file that includes itself would never end.
 const DEEPEST: usize = 16;
-/// How many files are read, those that are included twice as often, and their bytes: 25,000 servers of 2.5 kB each.
+/// Limits for the number of files, each counted as often as it is included, and for their bytes: enough for 25,000
+/// servers of 2.5 kB each.
 pub(super) const MOST_FILES: usize = 50_000;
 pub(super) const MOST_BYTES: usize = 64 << 20;
 
@@ -56,19 +57,12 @@ pub(super) fn read(
     for (what, why) in reader.unread {
         source.unread(what, why);
     }
-    source.looked(format!(
-        "{shown} ({})",
-        counted(reader.files.len() as u64, "file")
-    ));
-    facts.configuration = Some(Configuration {
-        file: shown,
-        files: reader.files,
-        statements,
-    });
+    source.looked(format!("{shown} ({})", counted(reader.files.len() as u64, "file")));
+    facts.configuration = Some(Configuration { file: shown, files: reader.files, statements });
     Ok(())
 }
 
-/// What stands for `/`: a proxy in a container has files of its own.
+/// Returns the folder to use as `/`: a proxy in a container has files of its own.
 fn base(source: &Source, asked: Option<&Path>, facts: &Facts) -> PathBuf {
     if asked.is_some() {
         return PathBuf::from("/");
@@ -79,7 +73,7 @@ fn base(source: &Source, asked: Option<&Path>, facts: &Facts) -> PathBuf {
     }
 }
 
-/// The version of the program that runs, or else of the one that is installed.
+/// Returns the version of the running program or, if none runs, of the installed one.
 fn version(source: &mut Source, proxy: Option<&mut Proxy>) -> Option<[u32; 3]> {
     if !source.is_real() {
         return None;
@@ -98,23 +92,18 @@ fn version(source: &mut Source, proxy: Option<&mut Proxy>) -> Option<[u32; 3]> {
         return None;
     }
     let nginx = noted(source, weir_sut::find(ProxyKind::Nginx, Some(&program)))?;
-    source.looked(format!(
-        "{} -V: {}",
-        nginx.program().display(),
-        nginx.version()
-    ));
+    source.looked(format!("{} -V: {}", nginx.program().display(), nginx.version()));
     let digits = nginx.version().rsplit('/').next().unwrap_or_default();
     let mut parts = digits.split(['.', ' ']).map_while(|part| part.parse().ok());
     Some([parts.next()?, parts.next()?, parts.next()?])
 }
 
 fn noted<T>(source: &mut Source, found: Result<T, SutError>) -> Option<T> {
-    found
-        .map_err(|error| source.unread("nginx's version", error.to_string()))
-        .ok()
+    found.map_err(|error| source.unread("nginx's version", error.to_string())).ok()
 }
 
-/// The program of a process, if it can be seen; `None`: it is seen, and is none that could be asked here.
+/// Returns the program of a process: `Some(None)` if it cannot be read, `None` if its file is not the one at that path
+/// on this host, so that it cannot be run for its version.
 fn running_program(source: &mut Source, proxy: &mut Proxy) -> Option<Option<PathBuf>> {
     let link = format!("/proc/{}/exe", proxy.master);
     let Ok(program) = std::fs::read_link(&link) else {
@@ -127,11 +116,8 @@ fn running_program(source: &mut Source, proxy: &mut Proxy) -> Option<Option<Path
         _ => false,
     };
     if proxy.own_root || !is_here {
-        let why = format!(
-            "{} is not the file that process {} runs",
-            program.display(),
-            proxy.master
-        );
+        let why =
+            format!("{} is not the file that process {} runs", program.display(), proxy.master);
         source.unread("nginx's version", why);
         return None;
     }
@@ -143,7 +129,7 @@ struct Reader {
     base: PathBuf,
     folder: PathBuf,
     files: Vec<String>,
-    /// What the files have so far, one that is included twice counted twice.
+    /// Total size of the files read so far, each counted as often as it is included.
     bytes: usize,
     unread: Vec<(String, String)>,
 }
@@ -159,10 +145,8 @@ impl Reader {
         self.bytes += bytes.len();
         self.files.push(shown.to_string());
         let text = String::from_utf8_lossy(&bytes);
-        let tree = directives(&text).map_err(|source| GatherError::Syntax {
-            file: shown.to_string(),
-            source,
-        })?;
+        let tree = directives(&text)
+            .map_err(|source| GatherError::Syntax { file: shown.to_string(), source })?;
         let lines: Vec<&str> = text.lines().collect();
         self.statements(tree, (&shown, &lines), depth)
     }
@@ -219,27 +203,20 @@ impl Reader {
         let mut statements = Vec::new();
         for included in self.matching(argument, file, directive.line) {
             if self.files.len() == MOST_FILES || self.bytes == MOST_BYTES {
-                return Err(GatherError::TooMuch {
-                    file: file.to_string(),
-                    line: directive.line,
-                });
+                return Err(GatherError::TooMuch { file: file.to_string(), line: directive.line });
             }
             match self.file(&included, depth + 1) {
                 Ok(found) => statements.extend(found),
-                Err(GatherError::Unreadable {
-                    file: missing,
-                    source,
-                }) => self.unread.push((
-                    missing,
-                    format!("{source} (included at {file}:{})", directive.line),
-                )),
+                Err(GatherError::Unreadable { file: missing, source }) => self
+                    .unread
+                    .push((missing, format!("{source} (included at {file}:{})", directive.line))),
                 Err(error) => return Err(error),
             }
         }
         Ok(statements)
     }
 
-    /// The files that an include means, in order of name, as paths of the proxy's.
+    /// Returns the files that an include names, sorted by name, as paths within the proxy's root folder.
     fn matching(&mut self, argument: &str, file: &str, line: usize) -> Vec<PathBuf> {
         let path = self.folder.join(argument);
         if !pattern::is_pattern(argument) {

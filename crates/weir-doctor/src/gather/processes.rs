@@ -8,7 +8,7 @@ use super::{GatherError, trust};
 use crate::facts::{Facts, Process, Proxy};
 use crate::rules::counted;
 
-/// How nginx titles its processes, and its workers once others have taken their place.
+/// Titles of nginx's master, of its workers, and of workers that have been replaced and are about to exit.
 const MASTER: &str = "nginx: master process";
 const WORKER: &str = "nginx: worker process";
 const LEAVING: &str = "is shutting down";
@@ -35,10 +35,7 @@ pub(super) fn read(
         .collect();
     // Without a master process (`master_process off`) the one that was named does the work.
     if workers.is_empty() {
-        workers.push(Process {
-            pid: master,
-            nofile: None,
-        });
+        workers.push(Process { pid: master, nofile: None });
     }
     for worker in &mut workers {
         worker.nofile = nofile(source, worker.pid);
@@ -64,30 +61,28 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Where packages have nginx's configuration.
+/// Path of nginx's configuration in distribution packages.
 pub(super) const USUAL: &str = "/etc/nginx/nginx.conf";
 
-/// The folder and the configuration file that nginx was started with: `-p`, and `-c` relative to it.
+/// Returns the folder (`-p`) and the configuration file (`-c`, relative to that folder) that nginx was started with.
 fn started_with(source: &Source, master: u32) -> (Option<String>, String) {
     let title = command_line(source, master);
     let words: Vec<&str> = title.split_ascii_whitespace().collect();
     let option = |name: &str| {
         let at = words.iter().position(|word| word.starts_with(name))?;
-        match words[at].len() > name.len() {
-            true => Some(&words[at][name.len()..]),
-            false => words.get(at + 1).copied(),
+        if words[at].len() > name.len() {
+            Some(&words[at][name.len()..])
+        } else {
+            words.get(at + 1).copied()
         }
     };
     let prefix = option("-p");
     let folder = Path::new(prefix.unwrap_or("/etc/nginx"));
     let file = option("-c").map(|file| folder.join(file).display().to_string());
-    (
-        prefix.map(str::to_owned),
-        file.unwrap_or_else(|| USUAL.to_owned()),
-    )
+    (prefix.map(str::to_owned), file.unwrap_or_else(|| USUAL.to_owned()))
 }
 
-/// Whether a process has another root folder than this one, as in a container.
+/// Returns true if a process has a root folder other than this process's, as in a container.
 fn has_own_root(source: &Source, pid: u32) -> bool {
     let link = |pid: &str, name: &str| fs::read_link(format!("/proc/{pid}/{name}")).ok();
     let differs = |name: &str| {
@@ -104,38 +99,26 @@ fn master(source: &mut Source, asked: Option<u32>) -> Result<Option<u32>, Gather
             Some("nginx") if !trust::has_process(source, pid) => {
                 Err(GatherError::AnothersProcess {
                     pid,
-                    user: trust::user_ids(source, pid)
-                        .first()
-                        .copied()
-                        .unwrap_or_default(),
+                    user: trust::user_ids(source, pid).first().copied().unwrap_or_default(),
                 })
             }
             Some("nginx") => Ok(Some(pid)),
-            Some(other) => Err(GatherError::NotNginx {
-                pid,
-                why: format!("it is `{other}`"),
-            }),
-            None => Err(GatherError::NotNginx {
-                pid,
-                why: "there is no such process".to_owned(),
-            }),
+            Some(other) => Err(GatherError::NotNginx { pid, why: format!("it is `{other}`") }),
+            None => Err(GatherError::NotNginx { pid, why: "there is no such process".to_owned() }),
         };
     }
     // What another user's process says of itself is not even read: it can keep whoever asks waiting.
-    let (own, others): (Vec<u32>, Vec<u32>) = process_ids(source)
-        .into_iter()
-        .partition(|&pid| trust::has_process(source, pid));
-    let others = others
-        .into_iter()
-        .filter(|&pid| is_others_master(source, pid));
+    let (own, others): (Vec<u32>, Vec<u32>) =
+        process_ids(source).into_iter().partition(|&pid| trust::has_process(source, pid));
+    let others = others.into_iter().filter(|&pid| is_others_master(source, pid));
     for pid in others.collect::<Vec<_>>() {
         source.unread(
             format!("process {pid}, which is called nginx"),
             "it is neither root's nor yours: its user may run weir for it",
         );
     }
-    let is_master = |pid: &u32| command_line(source, *pid).starts_with(MASTER);
-    let masters: Vec<u32> = own.into_iter().filter(is_master).collect();
+    let masters: Vec<u32> =
+        own.into_iter().filter(|pid| command_line(source, *pid).starts_with(MASTER)).collect();
     match masters[..] {
         [_, _, ..] => Err(GatherError::Several {
             masters: masters.iter().map(|&pid| described(source, pid)).collect(),
@@ -144,7 +127,7 @@ fn master(source: &mut Source, asked: Option<u32>) -> Result<Option<u32>, Gather
     }
 }
 
-/// Whether a process is called nginx, and is no worker of one that is.
+/// Returns true if a process is called nginx and its parent is not.
 fn is_others_master(source: &Source, pid: u32) -> bool {
     let is_nginx = |pid: &str| {
         let name = source.peek(&format!("/proc/{pid}/comm"));
@@ -155,7 +138,7 @@ fn is_others_master(source: &Source, pid: u32) -> bool {
     is_nginx(&pid.to_string()) && !parent.is_some_and(|parent| is_nginx(&parent))
 }
 
-/// A master process in a line, for whoever is to choose one.
+/// Describes a master process in one line, for a user who has to choose one.
 fn described(source: &mut Source, pid: u32) -> String {
     let (_, file) = started_with(source, pid);
     let unit = unit(source, pid).map(|unit| format!(", {unit}"));
@@ -175,29 +158,33 @@ fn process_ids(source: &Source) -> Vec<u32> {
     ids
 }
 
-/// The command line, words apart by blanks. Processes come and go: what is gone has none.
+/// Returns the command line, words separated by blanks; empty if the process is gone.
 pub(super) fn command_line(source: &Source, pid: u32) -> String {
-    let text = source.peek(&format!("/proc/{pid}/cmdline"));
-    let text = text.unwrap_or_default().replace(char::is_control, " ");
+    let text = source
+        .peek(&format!("/proc/{pid}/cmdline"))
+        .unwrap_or_default()
+        .replace(char::is_control, " ");
     text.trim().to_owned()
 }
 
 fn children(source: &Source, parent: u32) -> Vec<u32> {
-    let is_child = |pid: &u32| {
-        let status = source.peek(&format!("/proc/{pid}/status"));
-        let of = |text: String| field(&text, "PPid:").and_then(|id| id.parse().ok());
-        status.and_then(of) == Some(parent)
-    };
-    process_ids(source).into_iter().filter(is_child).collect()
+    process_ids(source)
+        .into_iter()
+        .filter(|pid| {
+            let status = source.peek(&format!("/proc/{pid}/status"));
+            status.and_then(|text| field(&text, "PPid:").and_then(|id| id.parse().ok()))
+                == Some(parent)
+        })
+        .collect()
 }
 
-/// The rest of the line that begins so.
+/// Returns the rest of the first line that begins with `name`.
 fn field(text: &str, name: &str) -> Option<String> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(rest.trim().to_owned())
 }
 
-/// Soft and hard limit of descriptors (`Max open files` of proc_pid_limits(5)).
+/// Returns the soft and hard limit of descriptors (`Max open files` of proc_pid_limits(5)).
 fn nofile(source: &mut Source, pid: u32) -> Option<(u64, u64)> {
     let text = source.text(&format!("/proc/{pid}/limits"))?;
     let limits = field(&text, "Max open files")?;
@@ -214,18 +201,17 @@ fn allowed_cpus(source: &mut Source, pid: u32) -> Option<u64> {
     super::host::count_cpus(&field(&text, "Cpus_allowed_list:")?)
 }
 
-/// The systemd unit of a process, where it runs as a service of the system.
+/// Returns the systemd unit of a process; `None` if it does not run as a service of the system.
 fn unit(source: &mut Source, pid: u32) -> Option<String> {
     let text = source.text(&format!("/proc/{pid}/cgroup"))?;
     text.lines().find_map(service).map(str::to_owned)
 }
 
-/// The service that a control group is of: the innermost unit of its path. In a scope, as those of sessions and containers
-/// are, and below a user's own manager (`user@1000.service`) a process is of no service.
+/// Returns the service of a control group: the innermost unit of its path. Returns `None` in a scope, such as those of
+/// sessions and containers, and below a user's own manager (`user@1000.service`).
 fn service(path: &str) -> Option<&str> {
-    let mut units = path
-        .rsplit('/')
-        .filter(|part| part.ends_with(".service") || part.ends_with(".scope"));
+    let mut units =
+        path.rsplit('/').filter(|part| part.ends_with(".service") || part.ends_with(".scope"));
     let innermost = units.next()?;
     let is_users = path.split('/').any(|part| part.starts_with("user@"));
     (innermost.ends_with(".service") && !is_users).then_some(innermost)
@@ -242,10 +228,7 @@ mod tests {
             ("0::/system.slice/nginx.service", NGINX),
             ("1:name=systemd:/system.slice/nginx.service/workers", NGINX),
             ("0::/user.slice/user-0.slice/session-3.scope", None),
-            (
-                "0::/user.slice/user@1000.service/app.slice/own.service",
-                None,
-            ),
+            ("0::/user.slice/user@1000.service/app.slice/own.service", None),
         ] {
             assert_eq!(service(path), expected, "{path}");
         }

@@ -1,4 +1,4 @@
-//! Files of the host, or of a folder that stands for one.
+//! Files of the host, or of a folder that is used as its `/`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -8,10 +8,10 @@ use weir_configuration::read_regular_below;
 
 use crate::facts::Unread;
 
-/// The longest file that is read for its lines, in bytes.
+/// Maximum size of a file that is read, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// Where things are read, and what came of it.
+/// The root folder to read from, with records of what was read and what could not be.
 pub(super) struct Source {
     root: PathBuf,
     real: bool,
@@ -29,17 +29,18 @@ impl Source {
         }
     }
 
-    /// Whether this is the machine that weir runs on.
+    /// Returns true if this is the machine that weir runs on.
     pub(super) fn is_real(&self) -> bool {
         self.real
     }
 
-    /// Where a path of the host is found.
+    /// Returns the actual location of a path of the host.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// A file's text; `None` where there is no such file, or it cannot be read, which is noted.
+    /// Returns the text of a file; `None` if it does not exist or cannot be read. Only the latter is recorded as
+    /// unread.
     pub(super) fn text(&mut self, path: &str) -> Option<String> {
         match self.read(path) {
             Ok(text) => Some(text),
@@ -52,7 +53,8 @@ impl Source {
         }
     }
 
-    /// The same of a file that may be gone at any moment, as those of processes: nothing is noted.
+    /// Returns the text of a file that may vanish at any moment, such as one of a process; `None` if it cannot be read.
+    /// Nothing is recorded as unread.
     pub(super) fn peek(&self, path: &str) -> Option<String> {
         self.read(path).ok()
     }
@@ -62,7 +64,7 @@ impl Source {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Paths, as the host has them, of the files in a folder whose names end so, in order of name.
+    /// Returns the paths, as seen on the host, of the files in a folder whose names have this ending, sorted by name.
     pub(super) fn files(&mut self, folder: &str, ending: &str) -> Vec<String> {
         let entries = match fs::read_dir(self.path(folder)) {
             Ok(entries) => entries,
@@ -78,10 +80,7 @@ impl Source {
             .filter(|name| name.ends_with(ending))
             .collect();
         names.sort();
-        names
-            .into_iter()
-            .map(|name| format!("{folder}/{name}"))
-            .collect()
+        names.into_iter().map(|name| format!("{folder}/{name}")).collect()
     }
 
     pub(super) fn exists(&self, path: &str) -> bool {
@@ -93,9 +92,6 @@ impl Source {
     }
 
     pub(super) fn unread(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.unread.push(Unread {
-            what: what.into(),
-            why: why.into(),
-        });
+        self.unread.push(Unread { what: what.into(), why: why.into() });
     }
 }

@@ -1,4 +1,4 @@
-//! Advice that is published again and again and does not do, or no longer, what it is given for.
+//! Widespread tuning advice that does not, or no longer, have the effect it is given for.
 
 use super::shape::Shape;
 use super::sources::{FS_SYSCTL, IP_SYSCTL, LISTEN_2, TCP_7};
@@ -17,34 +17,29 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(accept_mutex(shape));
 }
 
-/// The command that takes a line out of force and leaves it to be read.
+/// Returns the command that comments a line out.
 pub(super) fn comment_out(line: &SysctlLine) -> String {
     format!("sed -i '{}s/^/# /' {}", line.line, quoted(&line.file))
 }
 
-/// The kernel's own fs.file-max: a file is about 1 KiB, and files may take a tenth of the memory
+/// Compares fs.file-max with the kernel's own value: a file is about 1 KiB, and files may take a tenth of the memory
 /// (`files_maxfiles_init` in fs/file_table.c).
 fn file_max(shape: &Shape<'_>) -> Option<Finding> {
     let line = shape.facts.winning_line("fs.file-max")?;
     let value: u64 = line.value.parse().ok()?;
     let own = shape.facts.memory_bytes? / 1024 / 10;
     let lowers = value < own;
-    let (severity, title) = match lowers {
-        true => (
+    let (severity, title) = if lowers {
+        (
             Severity::Warning,
             format!(
                 "fs.file-max {} is below the kernel's own value, about {}",
                 figure(value),
                 figure(own)
             ),
-        ),
-        false => (
-            Severity::Note,
-            format!(
-                "fs.file-max {} is seldom what limits a proxy",
-                figure(value)
-            ),
-        ),
+        )
+    } else {
+        (Severity::Note, format!("fs.file-max {} is seldom what limits a proxy", figure(value)))
     };
     Some(
         Finding::new("file-max-advice", severity, title)
@@ -98,14 +93,11 @@ fn tw_reuse(shape: &Shape<'_>) -> Option<Finding> {
     }
     let timestamps = shape.facts.sysctl("net.ipv4.tcp_timestamps");
     let inert = timestamps == Some(0);
-    let severity = if inert {
-        Severity::Warning
+    let severity = if inert { Severity::Warning } else { Severity::Note };
+    let title = if inert {
+        "tcp_tw_reuse does nothing without tcp_timestamps"
     } else {
-        Severity::Note
-    };
-    let title = match inert {
-        true => "tcp_tw_reuse does nothing without tcp_timestamps",
-        false => "tcp_tw_reuse works for outgoing connections only, such as those to the origin",
+        "tcp_tw_reuse works for outgoing connections only, such as those to the origin"
     };
     let finding = Finding::new("tw-reuse-advice", severity, title)
         .evidence(line.evidence())
@@ -119,10 +111,7 @@ fn tw_reuse(shape: &Shape<'_>) -> Option<Finding> {
              is safe. Connections from clients are not touched. The default, 2, does it on loopback.",
             IP_SYSCTL,
         );
-    Some(match inert {
-        true => finding.change_sysctl("net.ipv4.tcp_timestamps", "1"),
-        false => finding,
-    })
+    Some(if inert { finding.change_sysctl("net.ipv4.tcp_timestamps", "1") } else { finding })
 }
 
 fn socket_buffers(shape: &Shape<'_>) -> Option<Finding> {
@@ -132,10 +121,8 @@ fn socket_buffers(shape: &Shape<'_>) -> Option<Finding> {
         "net.core.rmem_default",
         "net.core.wmem_default",
     ];
-    let lines: Vec<&SysctlLine> = keys
-        .into_iter()
-        .filter_map(|key| shape.facts.winning_line(key))
-        .collect();
+    let lines: Vec<&SysctlLine> =
+        keys.into_iter().filter_map(|key| shape.facts.winning_line(key)).collect();
     let configuration = shape.configuration?;
     let sets = configuration.all(&["listen"]).iter().any(|placed| {
         let mut words = placed.statement.arguments.iter();
@@ -176,17 +163,11 @@ fn syn_backlog(shape: &Shape<'_>) -> Option<Finding> {
     )
 }
 
-/// Options that the kernel's documentation says have no effect.
+/// Reports settings that the kernel's documentation says have no effect.
 fn no_effect(shape: &Shape<'_>) -> Option<Finding> {
-    let keys = [
-        "net.ipv4.tcp_low_latency",
-        "net.ipv4.tcp_fack",
-        "net.ipv4.udp_wmem_min",
-    ];
-    let lines: Vec<&SysctlLine> = keys
-        .into_iter()
-        .filter_map(|key| shape.facts.winning_line(key))
-        .collect();
+    let keys = ["net.ipv4.tcp_low_latency", "net.ipv4.tcp_fack", "net.ipv4.udp_wmem_min"];
+    let lines: Vec<&SysctlLine> =
+        keys.into_iter().filter_map(|key| shape.facts.winning_line(key)).collect();
     lines.first()?;
     let mut finding = Finding::warning("sysctl-without-effect",
         "settings that the kernel accepts and ignores",

@@ -1,5 +1,5 @@
-//! Queues of listeners: what listen(2) was given, what the kernel lets it have, and what they have
-//! overflowed with.
+//! Queues of listeners: the length passed to listen(2), the length that the kernel allows, and overflows counted so
+//! far.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -12,15 +12,15 @@ use crate::configuration::Statement;
 use crate::facts::{Listener, SysctlLine};
 use crate::finding::{Finding, Severity, Then};
 
-/// One `listen` and its backlog.
+/// A listening address and its backlog.
 pub(super) struct Listen<'a> {
     pub(super) statement: &'a Statement,
     pub(super) port: Option<u16>,
-    /// The address, where it is one.
+    /// IP address; `None` if the directive names none.
     ip: Option<IpAddr>,
     asked: u64,
     is_set: bool,
-    /// True if requests of a load are answered there.
+    /// True if this address serves requests of the load.
     is_serving: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(aborts(shape));
 }
 
-/// TCP listeners of the configuration, one for each address.
+/// Returns the TCP listeners of the configuration, one for each address.
 pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
     let unset = shape.nginx_number("backlog");
     let Some((configuration, unset)) = shape.configuration.zip(unset) else {
@@ -48,18 +48,12 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
     for placed in configuration.all(&["listen"]) {
         let statement = placed.statement;
         let address = statement.argument().unwrap_or_default();
-        let is_udp = statement
-            .arguments
-            .iter()
-            .any(|word| word == "udp" || word == "quic");
+        let is_udp = statement.arguments.iter().any(|word| word == "udp" || word == "quic");
         if address.starts_with("unix:") || is_udp || placed.is_in("mail") {
             continue;
         }
         if placed.is_in("stream")
-            || placed
-                .within
-                .last()
-                .is_some_and(|it| servers.contains(&std::ptr::from_ref(*it)))
+            || placed.within.last().is_some_and(|it| servers.contains(&std::ptr::from_ref(*it)))
         {
             serving.insert(address);
         }
@@ -67,8 +61,7 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
             .arguments
             .iter()
             .find_map(|word| word.strip_prefix("backlog=")?.parse::<u32>().ok());
-        let same = |one: &&mut Listen<'_>| one.statement.argument() == Some(address);
-        match (listens.iter_mut().find(same), set) {
+        match (listens.iter_mut().find(|one| one.statement.argument() == Some(address)), set) {
             // Several servers share the socket, and one of them says how it is opened.
             (Some(known), Some(backlog)) => {
                 let backlog = u64::from(backlog);
@@ -92,7 +85,7 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
     listens
 }
 
-/// The port of `80`, `*:80`, `127.0.0.1:80`, `[::]:80`; an address alone means 80.
+/// Returns the port of `80`, `*:80`, `127.0.0.1:80` or `[::]:80`; an address alone means 80.
 fn port(address: &str) -> Option<u16> {
     match address.rsplit_once(':') {
         _ if address.ends_with(']') => Some(80),
@@ -101,16 +94,18 @@ fn port(address: &str) -> Option<u16> {
     }
 }
 
-/// What the kernel keeps for it now, when that is known.
+/// Returns the kernel's state of the listener, if known; of several, the one with the shortest queue.
 fn measured(shape: &Shape<'_>, listen: &Listen<'_>) -> Option<Listener> {
     let listeners = shape.facts.listeners.as_ref()?;
     // Another program may listen at the same port of another address.
-    let is_own = |listener: &&Listener| {
-        Some(listener.address.port()) == listen.port
-            && listen.ip.is_none_or(|ip| ip == listener.address.ip())
-    };
-    let shortest = listeners.iter().filter(is_own);
-    shortest.min_by_key(|listener| listener.backlog).copied()
+    listeners
+        .iter()
+        .filter(|listener| {
+            Some(listener.address.port()) == listen.port
+                && listen.ip.is_none_or(|ip| ip == listener.address.ip())
+        })
+        .min_by_key(|listener| listener.backlog)
+        .copied()
 }
 
 fn queue(listener: Listener) -> String {
@@ -122,16 +117,15 @@ fn queue(listener: Listener) -> String {
     )
 }
 
-/// The queue that it has, or would have: the smaller of the two.
+/// Returns the length of the queue now or, if that is unknown, the smaller of the backlog and somaxconn.
 fn effective(shape: &Shape<'_>, listen: &Listen<'_>) -> u64 {
     let somaxconn = shape.facts.sysctl("net.core.somaxconn").unwrap_or(u64::MAX);
-    measured(shape, listen).map_or_else(
-        || listen.asked.min(somaxconn),
-        |listener| u64::from(listener.backlog),
-    )
+    measured(shape, listen)
+        .map_or_else(|| listen.asked.min(somaxconn), |listener| u64::from(listener.backlog))
 }
 
-/// The longer queue that the settings say by now, where the nginx that runs was started under others.
+/// Returns the queue length that the present settings would give, if it is longer than that of the running nginx, which
+/// was started under others.
 fn pending(shape: &Shape<'_>, listen: &Listen<'_>) -> Option<u64> {
     shape.facts.proxy.as_ref()?;
     let settings = listen.asked.min(shape.facts.sysctl("net.core.somaxconn")?);
@@ -139,14 +133,14 @@ fn pending(shape: &Shape<'_>, listen: &Listen<'_>) -> Option<u64> {
     (running < settings).then_some(settings)
 }
 
-/// New connections that come in a pause, when there are so many that it matters.
+/// Returns the rate of new connections and their number during a pause, if more than `room`.
 fn burst(shape: &Shape<'_>, room: u64) -> Option<(f64, u64)> {
     let per_second = shape.client_connections_per_second()?;
     let burst = per_second * PAUSE_S;
     (burst > room as f64).then_some((per_second, burst as u64))
 }
 
-/// The backlog that all findings advise, so that one may be obeyed after the other.
+/// Returns the backlog that all findings recommend, so that following one does not contradict another.
 fn advised(shape: &Shape<'_>, listens: &[Listen<'_>]) -> u64 {
     let room = listens.iter().map(|one| effective(shape, one)).min();
     let burst = burst(shape, room.unwrap_or(u64::MAX)).map_or(0, |(_, burst)| burst);
@@ -161,20 +155,21 @@ fn advised(shape: &Shape<'_>, listens: &[Listen<'_>]) -> u64 {
     most.min(LONGEST_QUEUE).max(raised.unwrap_or(0))
 }
 
-/// Commands that have every listener of a load ask for it.
+/// Returns commands that make every listener of the load request this backlog.
 fn raise(listens: &[Listen<'_>], backlog: u64) -> Vec<String> {
-    let low = listens
-        .iter()
-        .filter(|one| one.is_serving && one.asked < backlog);
+    let low = listens.iter().filter(|one| one.is_serving && one.asked < backlog);
     let word = format!("backlog={backlog}");
-    low.map(|one| match one.is_set {
-        true => one.statement.replace_word("backlog=[0-9]*", &word),
-        false => one.statement.extend_with(&word),
+    low.map(|one| {
+        if one.is_set {
+            one.statement.replace_word("backlog=[0-9]*", &word)
+        } else {
+            one.statement.extend_with(&word)
+        }
     })
     .collect()
 }
 
-/// The same, and the kernel's bound where it is lower.
+/// Adds the commands of [`raise`] and, if the kernel's bound is lower, raises that too.
 fn raise_both(shape: &Shape<'_>, listens: &[Listen<'_>], finding: Finding) -> Finding {
     let backlog = advised(shape, listens);
     let finding = match shape.facts.sysctl("net.core.somaxconn") {
@@ -203,10 +198,17 @@ fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
                 figure(somaxconn)
             ),
         )
-        .evidence_all(above.iter().map(|one| match one.is_set {
-            true => one.statement.evidence(),
-            false => format!("{} (backlog is {} unless set)", one.statement.evidence(), one.asked),
-        }))
+        .evidence_all(above.iter().map(|one| if one.is_set {
+
+
+one.statement.evidence()
+
+} else {
+
+
+format!("{} (backlog is {} unless set)", one.statement.evidence(), one.asked)
+
+}))
         .evidence(format!("net.core.somaxconn = {somaxconn}"))
         .evidence_all(lines.map(SysctlLine::evidence))
         .evidence_all(above.iter().filter_map(|one| measured(shape, one)).map(queue))
@@ -224,7 +226,7 @@ fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     )
 }
 
-/// Raised by hand, and no listener asks for as much.
+/// Reports a somaxconn that was raised by hand while no listener requests as much.
 fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
     let line = shape.facts.winning_line("net.core.somaxconn")?;
@@ -242,14 +244,21 @@ fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
             ),
         )
         .evidence(line.evidence())
-        .evidence(match most.is_set {
-            true => most.statement.evidence(),
-            false => format!(
+        .evidence(if most.is_set {
+
+
+most.statement.evidence()
+
+} else {
+
+
+format!(
                 "{}: backlog is not set: {}",
                 most.statement.evidence(),
                 most.asked
-            ),
-        })
+            )
+
+})
         .evidence_all(measured(shape, most).map(queue))
         .why(
             format!(
@@ -263,12 +272,10 @@ fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     )
 }
 
-/// A listener that was opened under other settings.
+/// Reports a listener that was opened under other settings.
 fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
-    let (listen, settings) = listens
-        .iter()
-        .find_map(|one| Some((one, pending(shape, one)?)))?;
+    let (listen, settings) = listens.iter().find_map(|one| Some((one, pending(shape, one)?)))?;
     Some(
         Finding::warning("backlog-not-in-force",
             format!(
@@ -290,8 +297,8 @@ fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
 }
 
 fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
-    let serving = listens.iter().filter(|one| one.is_serving);
-    let shortest = serving.min_by_key(|one| effective(shape, one))?;
+    let shortest =
+        listens.iter().filter(|one| one.is_serving).min_by_key(|one| effective(shape, one))?;
     let room = effective(shape, shortest);
     let wanted = burst(shape, room);
     let clients = shape.facts.asked.connections.unwrap_or(0);
@@ -321,10 +328,7 @@ fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
                 figure(clients),
                 figure(room)
             ),
-            format!(
-                "{} clients, for example when all reconnect after a restart",
-                figure(clients)
-            ),
+            format!("{} clients, for example when all reconnect after a restart", figure(clients)),
         ),
         _ => return None,
     };
@@ -386,10 +390,7 @@ fn syn_queue(shape: &Shape<'_>) -> Option<Finding> {
             severity,
             match dropped {
                 0 => "SYN cookies are off: a full SYN queue drops connections".to_owned(),
-                _ => format!(
-                    "{} SYNs have been dropped by a full SYN queue",
-                    figure(dropped)
-                ),
+                _ => format!("{} SYNs have been dropped by a full SYN queue", figure(dropped)),
             },
         )
         .evidence(format!("TcpExt: TCPReqQFullDrop {dropped}"))

@@ -1,9 +1,9 @@
-//! Pods of a Kubernetes cluster, and what they run on: what makes figures depend on neighbours, changes the proxy during a
-//! trial, or cannot come into force.
+//! Pods of a Kubernetes cluster and their nodes: settings that make figures depend on neighbours, change the proxy
+//! during a trial, or cannot take effect.
 
 use std::collections::BTreeMap;
 
-use weir_kube::{Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaling};
+use weir_kube::{ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaling};
 
 use super::numbers::TRACKED_AFTER_CLOSE_S;
 use super::sources::{
@@ -18,36 +18,24 @@ use crate::finding::{Finding, Room, Severity};
 /// The pods of a workload.
 struct Group<'a> {
     facts: &'a ClusterFacts,
-    /// Its kind and its name; a pod that nobody made stands for itself.
+    /// Kind and name of the workload; a pod without a controller is its own workload.
     workload: (&'a str, &'a str),
     pods: Vec<&'a PodFacts>,
 }
 
-/// What all rules find.
+/// Applies all rules and returns their findings.
 pub(crate) fn all(facts: &ClusterFacts, asked: Asked) -> Vec<Finding> {
     let mut groups: BTreeMap<(&str, &str), Vec<&PodFacts>> = BTreeMap::new();
     for pod in &facts.pods {
-        let workload = pod.workload.as_ref();
-        let workload = workload.map_or(("Pod", &*pod.name), |(kind, name)| (&**kind, &**name));
+        let workload =
+            pod.workload.as_ref().map_or(("Pod", &*pod.name), |(kind, name)| (&**kind, &**name));
         groups.entry(workload).or_default().push(pod);
     }
-    let rules: [fn(&Group<'_>) -> Vec<Finding>; 8] = [
-        sysctls,
-        quality,
-        cpu_limit,
-        cpu_manager,
-        memory,
-        scaled,
-        disrupted,
-        host_network,
-    ];
+    let rules: [fn(&Group<'_>) -> Vec<Finding>; 8] =
+        [sysctls, quality, cpu_limit, cpu_manager, memory, scaled, disrupted, host_network];
     let mut found = Vec::new();
     for (workload, pods) in groups {
-        let group = Group {
-            facts,
-            workload,
-            pods,
-        };
+        let group = Group { facts, workload, pods };
         found.extend(rules.iter().flat_map(|rule| rule(&group)));
     }
     found.extend(tracked(facts, asked));
@@ -55,7 +43,7 @@ pub(crate) fn all(facts: &ClusterFacts, asked: Asked) -> Vec<Finding> {
     found
 }
 
-/// What kube-proxy's settings leave room for on the smallest node.
+/// Returns the number of tracked connections that kube-proxy's settings allow on the smallest node.
 pub(crate) fn room(facts: &ClusterFacts) -> Option<Room> {
     let (node, settings, most) = smallest(facts)?;
     Some(Room {
@@ -66,18 +54,14 @@ pub(crate) fn room(facts: &ClusterFacts) -> Option<Room> {
 }
 
 impl Group<'_> {
-    /// `Deployment/web`.
+    /// Returns kind and name as in `Deployment/web`.
     fn name(&self) -> String {
         format!("{}/{}", self.workload.0, self.workload.1)
     }
 
-    /// As kubectl takes it.
+    /// Returns the workload in the form that kubectl accepts, quoted for a shell.
     fn target(&self) -> String {
-        quoted(&format!(
-            "{}/{}",
-            self.workload.0.to_lowercase(),
-            self.workload.1
-        ))
+        quoted(&format!("{}/{}", self.workload.0.to_lowercase(), self.workload.1))
     }
 
     fn kubectl(&self, words: &str) -> String {
@@ -103,21 +87,22 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
     let Some(pod) = group.pods.iter().find(refused) else {
         return Vec::new();
     };
-    let set: Vec<String> = pod
-        .sysctls
-        .iter()
-        .map(|(name, value)| format!("{name} = {value}"))
-        .collect();
+    let set: Vec<String> =
+        pod.sysctls.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let names: Vec<&str> = pod.sysctls.iter().map(|(name, _)| name.as_str()).collect();
     let node = group.nodes().find(|(one, _)| one.name == pod.name);
-    let allowed = node.and_then(|(_, node)| Some((&node.name, node.allowed_sysctls.as_ref()?)));
-    let allowed = allowed.map(|(node, all)| match all.is_empty() {
-        true => format!("the kubelet of node {node} allows no others than the safe ones"),
-        false => format!(
-            "the kubelet of node {node} allows besides the safe ones: {}",
-            all.join(", ")
-        ),
-    });
+    let allowed = node
+        .and_then(|(_, node)| Some((&node.name, node.allowed_sysctls.as_ref()?)))
+        .map(|(node, all)| {
+            if all.is_empty() {
+                format!("the kubelet of node {node} allows no others than the safe ones")
+            } else {
+                format!(
+                    "the kubelet of node {node} allows besides the safe ones: {}",
+                    all.join(", ")
+                )
+            }
+        });
     let finding = Finding::warning("sysctl-forbidden", format!("a node refuses pods of {} for their sysctls", group.name()))
         .evidence(format!("pod {}: {}", pod.name, pod.message.as_deref().unwrap_or("SysctlForbidden")))
         .evidence(format!("its security context: {}", set.join(", ")))
@@ -142,12 +127,7 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
 }
 
 fn quality(group: &Group<'_>) -> Vec<Finding> {
-    let of = |class: &str| {
-        group
-            .pods
-            .iter()
-            .find(|pod| pod.qos.as_deref() == Some(class))
-    };
+    let of = |class: &str| group.pods.iter().find(|pod| pod.qos.as_deref() == Some(class));
     let evidence = |pod: &PodFacts| {
         let container = |one: &ContainerFacts| {
             let number =
@@ -159,11 +139,8 @@ fn quality(group: &Group<'_>) -> Vec<Finding> {
                 number(one.cpu_limit)
             )
         };
-        let line = format!(
-            "pod {}: QoS class {}",
-            pod.name,
-            pod.qos.as_deref().unwrap_or_default()
-        );
+        let line =
+            format!("pod {}: QoS class {}", pod.name, pod.qos.as_deref().unwrap_or_default());
         let containers: Vec<String> = pod.containers.iter().map(container).collect();
         [vec![line], containers].concat()
     };
@@ -198,20 +175,14 @@ fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
     let Some(pod) = group.pods.first() else {
         return Vec::new();
     };
-    let limited = pod
-        .containers
-        .iter()
-        .filter_map(|one| Some((one, one.cpu_limit?)));
+    let limited = pod.containers.iter().filter_map(|one| Some((one, one.cpu_limit?)));
     let finding = |(one, cpus): (&ContainerFacts, f64)| {
         let title = format!(
             "container {} of {} stands still when it has used {cpus} CPUs' worth of time",
             one.name,
             group.name()
         );
-        let severity = match cpus < 1.0 {
-            true => Severity::Warning,
-            false => Severity::Note,
-        };
+        let severity = if cpus < 1.0 { Severity::Warning } else { Severity::Note };
         Finding::new("cpu-limited", severity, title)
             .evidence(format!("pod {}, container {}: limits.cpu {cpus}", pod.name, one.name))
             .why(
@@ -223,28 +194,25 @@ fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
     limited.map(finding).collect()
 }
 
-/// By the CPUs that containers really have, where that could be read, else by the kubelet's policy.
+/// Reports CPUs that are shared with others. Judges by the CPUs that containers really have or, if those could not be
+/// read, by the kubelet's policy.
 fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
     let policy = |wanted: &str, whole: bool| {
-        let is_it = |(pod, node): &(&PodFacts, &NodeFacts)| {
+        group.nodes().find(|(pod, node)| {
             let is_read = pod.containers.iter().any(|one| one.cpus.is_some());
             let is_whole = pod.may_have_own_cpus();
             !is_read && node.cpu_manager.as_deref() == Some(wanted) && is_whole == whole
-        };
-        group.nodes().find(is_it)
+        })
     };
     let evidence = |(pod, node): (&PodFacts, &NodeFacts)| {
         let policy = node.cpu_manager.as_deref().unwrap_or_default();
-        format!(
-            "pod {} on node {}: cpuManagerPolicy {policy}",
-            pod.name, node.name
-        )
+        format!("pod {} on node {}: cpuManagerPolicy {policy}", pod.name, node.name)
     };
-    let of_policy = || {
-        let found = policy("none", true).map(evidence);
-        found.map(|line| format!("{line}; its CPUs could not be read in it"))
-    };
-    let shared = group.nodes().find_map(of_cpus).or_else(of_policy).map(|evidence| {
+    let shared = group.nodes().find_map(of_cpus).or_else(|| {
+        policy("none", true)
+            .map(evidence)
+            .map(|line| format!("{line}; its CPUs could not be read in it"))
+    }).map(|evidence| {
         Finding::note("cpus-not-pinned", format!("{} has whole CPUs, but none of its own", group.name()))
             .evidence(evidence)
             .why(
@@ -264,8 +232,8 @@ fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
     shared.into_iter().chain(unused).collect()
 }
 
-/// What a container says that has CPUs in common with others: more than it asks for, or all of its node, unless the kubelet
-/// gives them to it alone.
+/// Returns evidence of a container that shares CPUs with others: it may run on more CPUs than it requests, or on all of
+/// its node, unless the kubelet gives it exclusive ones.
 fn of_cpus((pod, node): (&PodFacts, &NodeFacts)) -> Option<String> {
     let is_static = node.cpu_manager.as_deref() == Some("static");
     let has_all = |count: f64| !is_static && node.cpus == Some(count);
@@ -286,12 +254,12 @@ fn of_cpus((pod, node): (&PodFacts, &NodeFacts)) -> Option<String> {
 }
 
 fn memory(group: &Group<'_>) -> Vec<Finding> {
-    let pairs = group
+    let killed = group
         .pods
         .iter()
-        .flat_map(|pod| pod.containers.iter().map(move |one| (pod, one)));
-    let killed = pairs.filter(|(_, one)| one.was_killed_for_memory);
-    let finding = |(pod, one): (&&PodFacts, &ContainerFacts)| {
+        .flat_map(|pod| pod.containers.iter().map(move |one| (pod, one)))
+        .filter(|(_, one)| one.was_killed_for_memory);
+    killed.map(|(pod, one)| {
         let limit = one
             .memory_limit
             .map(|bytes| format!("limits.memory {} MiB", figure(bytes as u64 >> 20)));
@@ -303,25 +271,18 @@ fn memory(group: &Group<'_>) -> Vec<Finding> {
                  proxy's memory grows with.",
                 POD_MEMORY,
             )
-    };
-    killed.map(finding).take(1).collect()
+    }).take(1).collect()
 }
 
 fn scaled(group: &Group<'_>) -> Vec<Finding> {
     let targets = |kind: &str, name: &str| (kind, name) == group.workload;
-    let about = group
-        .facts
-        .scalers
-        .iter()
-        .filter(|one| targets(&one.target.0, &one.target.1));
+    let about = group.facts.scalers.iter().filter(|one| targets(&one.target.0, &one.target.1));
     let finding = |one: &weir_kube::Scaler| match &one.does {
         Scaling::Replicas { least, most } if least < most => {
             let count = group.pods.len();
             let patch = format!(r#"{{"spec":{{"minReplicas":{count},"maxReplicas":{count}}}}}"#);
-            let words = format!(
-                "patch horizontalpodautoscaler {} --patch '{patch}'",
-                quoted(&one.name)
-            );
+            let words =
+                format!("patch horizontalpodautoscaler {} --patch '{patch}'", quoted(&one.name));
             Some(
                 Finding::warning("autoscaled", format!("the number of pods of {} follows the load", group.name()))
                     .evidence(format!("HorizontalPodAutoscaler {}: {least} to {most} pods; now {count}", one.name))
@@ -359,14 +320,10 @@ fn disrupted(group: &Group<'_>) -> Vec<Finding> {
     let Some(budgets) = &group.facts.budgets else {
         return Vec::new();
     };
-    if !matches!(
-        group.workload.0,
-        "Deployment" | "StatefulSet" | "ReplicaSet"
-    ) {
+    if !matches!(group.workload.0, "Deployment" | "StatefulSet" | "ReplicaSet") {
         return Vec::new();
     }
-    let is_about = |one: &&Budget| group.pods.iter().any(|pod| one.pods.contains(&pod.name));
-    let finding = match budgets.iter().find(is_about) {
+    let finding = match budgets.iter().find(|one| group.pods.iter().any(|pod| one.pods.contains(&pod.name))) {
         None => Finding::note("no-disruption-budget", format!("nothing keeps all pods of {} from being evicted at once", group.name()))
             .evidence(format!("no PodDisruptionBudget of namespace {} is about its {}", group.facts.namespace, counted(group.pods.len() as u64, "pod")))
             .why(
@@ -402,7 +359,7 @@ fn host_network(group: &Group<'_>) -> Vec<Finding> {
     ]
 }
 
-/// The node that may track the fewest connections, where kube-proxy says how many.
+/// Returns the node that may track the fewest connections, and how many; `None` if kube-proxy sets no number.
 fn smallest(facts: &ClusterFacts) -> Option<(&NodeFacts, &KubeProxy, u64)> {
     let settings = facts.kube_proxy.as_ref()?;
     if settings.conntrack_for_each_cpu == 0 {
@@ -412,11 +369,11 @@ fn smallest(facts: &ClusterFacts) -> Option<(&NodeFacts, &KubeProxy, u64)> {
         let scaled = settings.conntrack_for_each_cpu as f64 * node.cpus?;
         Some((scaled as u64).max(settings.conntrack_at_least))
     };
-    let nodes = facts
+    facts
         .nodes
         .iter()
-        .filter_map(|node| Some((node, settings, most(node)?)));
-    nodes.min_by_key(|(.., most)| *most)
+        .filter_map(|node| Some((node, settings, most(node)?)))
+        .min_by_key(|(.., most)| *most)
 }
 
 fn reckoning(node: &NodeFacts, settings: &KubeProxy) -> String {
@@ -457,10 +414,7 @@ fn tracked(facts: &ClusterFacts, asked: Asked) -> Option<Finding> {
 }
 
 fn mode(facts: &ClusterFacts) -> Option<Finding> {
-    let settings = facts
-        .kube_proxy
-        .as_ref()
-        .filter(|it| it.mode == "iptables")?;
+    let settings = facts.kube_proxy.as_ref().filter(|it| it.mode == "iptables")?;
     Some(
         Finding::note("kube-proxy-iptables", "the first packet of each connection to a Service passes a list of rules")
             .evidence(format!("kube-proxy: mode {}", settings.mode))

@@ -4,7 +4,6 @@ use super::numbers::MANY_PER_SECOND;
 use super::shape::Shape;
 use super::sources::{CGROUP, LISTEN, WORKERS};
 use super::{counted, figure, rate};
-use crate::configuration::Statement;
 use crate::finding::Finding;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
@@ -13,7 +12,7 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(reuseport(shape));
 }
 
-/// CPUs' worth of time that the workers can have.
+/// Returns the CPU time that the workers can have, in CPUs, and its evidence.
 fn cpus(shape: &Shape<'_>) -> Option<(f64, Vec<String>)> {
     let facts = shape.facts;
     let mut evidence = Vec::new();
@@ -24,10 +23,7 @@ fn cpus(shape: &Shape<'_>) -> Option<(f64, Vec<String>)> {
     }
     if let Some(allowed) = facts.cpus_allowed {
         least = least.min(allowed as f64);
-        evidence.push(format!(
-            "{} allowed (Cpus_allowed_list)",
-            counted(allowed, "CPU")
-        ));
+        evidence.push(format!("{} allowed (Cpus_allowed_list)", counted(allowed, "CPU")));
     }
     if let Some(quota) = facts.cgroup.cpus {
         least = least.min(quota);
@@ -102,8 +98,10 @@ fn reuseport(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     let listens = super::backlog::listens(shape);
-    let shared = |statement: &&Statement| !statement.arguments.iter().any(|w| w == "reuseport");
-    let listen = listens.iter().map(|one| one.statement).find(shared)?;
+    let listen = listens
+        .iter()
+        .map(|one| one.statement)
+        .find(|statement| !statement.arguments.iter().any(|w| w == "reuseport"))?;
     Some(
         Finding::note("listeners-shared",
             format!(

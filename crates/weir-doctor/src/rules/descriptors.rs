@@ -1,4 +1,4 @@
-//! Connections and descriptors: what one worker, one process and the host may have.
+//! Limits of connections and descriptors: of a worker, a process and the host.
 
 use super::numbers::OF_ITS_OWN;
 use super::shape::Shape;
@@ -19,7 +19,7 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(limits_conf(shape));
 }
 
-/// Clients at once by worker_connections.
+/// Returns the number of simultaneous clients that worker_connections allows.
 pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
     let (workers, connections) = (shape.workers?, shape.worker_connections?);
     let usable = match shape.nofile() {
@@ -27,9 +27,10 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
         None => connections,
     };
     let per = shape.connections_per_client();
-    let capped = match usable < connections {
-        true => " (worker_connections, capped by the descriptors)",
-        false => " (worker_connections)",
+    let capped = if usable < connections {
+        " (worker_connections, capped by the descriptors)"
+    } else {
+        " (worker_connections)"
     };
     Some(Room {
         what: "clients at once",
@@ -88,7 +89,7 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
     )
 }
 
-/// Descriptors that each worker needs for the clients asked for.
+/// Returns the number of descriptors that each worker needs for the clients of the load.
 fn needed_each(shape: &Shape<'_>) -> Option<u64> {
     let asked = shape.facts.asked.connections?;
     // A client of static files takes a connection and the file's own descriptor.
@@ -96,8 +97,8 @@ fn needed_each(shape: &Shape<'_>) -> Option<u64> {
     Some(all.div_ceil(shape.workers?.max(1)) + OF_ITS_OWN)
 }
 
-/// The command that gives workers descriptors enough: one for all findings, which may be obeyed
-/// one after the other.
+/// Returns the command that gives workers enough descriptors: the same for all findings, so that following one does not
+/// contradict another.
 fn set_rlimit(shape: &Shape<'_>) -> Option<String> {
     let configuration = shape.configuration?;
     let needed = needed_each(shape).unwrap_or(0);
@@ -109,31 +110,28 @@ fn set_rlimit(shape: &Shape<'_>) -> Option<String> {
     }
 }
 
-/// Hard limit of a worker, with its process, where `worker_rlimit_nofile` asks for more than that and the worker has not
-/// got it: nginx may not raise it.
+/// Returns the lowest hard limit of a worker, and the worker's process id, if `worker_rlimit_nofile` is higher and not
+/// in force: nginx may not raise a hard limit.
 fn hard_limit(shape: &Shape<'_>) -> Option<(u64, u32)> {
-    let wanted = shape
-        .configuration?
-        .main("worker_rlimit_nofile")?
-        .number()?;
+    let wanted = shape.configuration?.main("worker_rlimit_nofile")?.number()?;
     let workers = &shape.facts.proxy.as_ref()?.workers;
-    let limits = workers.iter().filter_map(|worker| {
-        let (soft, hard) = worker.nofile?;
-        (soft < wanted && hard < wanted).then_some((hard, worker.pid))
-    });
-    limits.min()
+    workers
+        .iter()
+        .filter_map(|worker| {
+            let (soft, hard) = worker.nofile?;
+            (soft < wanted && hard < wanted).then_some((hard, worker.pid))
+        })
+        .min()
 }
 
-/// Gives workers so many descriptors more: by nginx's own setting, or by the limit of whatever starts nginx where that
-/// keeps the setting from being in force.
+/// Adds commands that give workers more descriptors: by nginx's own setting or, if a hard limit keeps that from taking
+/// effect, by the limit of whatever starts nginx.
 fn raised(finding: Finding, shape: &Shape<'_>) -> Finding {
     let Some(((hard, pid), proxy)) = hard_limit(shape).zip(shape.facts.proxy.as_ref()) else {
         return finding.change_nginx(set_rlimit(shape));
     };
     let wanted = needed_each(shape).unwrap_or(0);
-    let set = shape
-        .configuration
-        .and_then(|all| all.main("worker_rlimit_nofile"));
+    let set = shape.configuration.and_then(|all| all.main("worker_rlimit_nofile"));
     let value = rounded(wanted.max(set.and_then(Statement::number).unwrap_or(0)));
     let finding = finding.evidence(format!("/proc/{pid}/limits: hard limit {}", limit(hard)));
     finding.change(match &proxy.unit {
@@ -236,9 +234,8 @@ fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
 
 fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {
     let nr_open = shape.facts.sysctl("fs.nr_open")?;
-    let set = shape
-        .configuration
-        .and_then(|configuration| configuration.main("worker_rlimit_nofile"));
+    let set =
+        shape.configuration.and_then(|configuration| configuration.main("worker_rlimit_nofile"));
     let unit = shape.facts.unit_limit.as_ref();
     let (wanted, evidence) = match (set, unit) {
         (Some(set), _) if set.number()? > nr_open => (set.number()?, set.evidence()),
@@ -294,23 +291,25 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
 
 fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
     // A line about another user's sessions was not meant for nginx.
-    let user = shape.configuration.and_then(|all| all.main("user"));
-    let user = user.and_then(Statement::argument).unwrap_or("nobody");
+    let user = shape
+        .configuration
+        .and_then(|all| all.main("user"))
+        .and_then(Statement::argument)
+        .unwrap_or("nobody");
     let names = ["*", "root", "nginx", "www-data", user];
     let all = shape.facts.limit_lines.iter();
-    let is_meant = |line: &&LimitLine| {
-        let whom = line.text.split(' ').next().unwrap_or_default();
-        names.contains(&whom)
-    };
-    let lines: Vec<&LimitLine> = all.filter(is_meant).collect();
+    let lines: Vec<&LimitLine> = all
+        .filter(|line| {
+            let whom = line.text.split(' ').next().unwrap_or_default();
+            names.contains(&whom)
+        })
+        .collect();
     lines.first()?;
     let unit = shape.facts.unit_limit.as_ref()?;
     let name = &unit.unit;
     let title = format!("nofile in limits.conf does not reach {name}");
     let mut finding = Finding::warning("limits-conf-not-for-services", title).evidence_all(
-        lines
-            .iter()
-            .map(|line| format!("{}:{}: {}", line.file, line.line, line.text)),
+        lines.iter().map(|line| format!("{}:{}: {}", line.file, line.line, line.text)),
     );
     if let Some((soft, evidence)) = shape.nofile() {
         finding = finding.evidence(format!("{evidence} (workers: {})", limit(soft)));

@@ -1,4 +1,4 @@
-//! What nginx's configuration says about connections and contents.
+//! Settings of connections and content in nginx's configuration.
 
 use std::net::IpAddr;
 
@@ -22,13 +22,10 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
 }
 
 fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
-    let mut places = shape
-        .passes
-        .iter()
-        .filter_map(|pass| match &pass.keepalive {
-            Keepalive::Inert { keepalive, because } => Some((pass, keepalive, because)),
-            _ => None,
-        });
+    let mut places = shape.passes.iter().filter_map(|pass| match &pass.keepalive {
+        Keepalive::Inert { keepalive, because } => Some((pass, keepalive, because)),
+        _ => None,
+    });
     let (pass, keepalive, because) = places.next()?;
     let others = places.count();
     let title = match keepalive {
@@ -63,9 +60,11 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
 
 fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     // To a socket of the file system no port is held, and no packet goes around.
-    let missing =
-        |pass: &&Pass<'_>| matches!(pass.keepalive, Keepalive::Missing) && !pass.origins.is_empty();
-    let places: Vec<&Pass<'_>> = shape.passes.iter().filter(missing).collect();
+    let places: Vec<&Pass<'_>> = shape
+        .passes
+        .iter()
+        .filter(|pass| matches!(pass.keepalive, Keepalive::Missing) && !pass.origins.is_empty())
+        .collect();
     places.first()?;
     let finding = Finding::note("origin-keepalive-missing",
         "every request opens a connection to the origin",
@@ -80,9 +79,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     let (grouped, direct): (Vec<&Pass<'_>>, Vec<&Pass<'_>>) =
         places.into_iter().partition(|pass| pass.upstream.is_some());
     let name = free_name(shape);
-    let direct = direct
-        .first()
-        .and_then(|pass| Some((*pass, group(pass, &name)?)));
+    let direct = direct.first().and_then(|pass| Some((*pass, group(pass, &name)?)));
     let mut commands = keep(&grouped).unwrap_or_default();
     let finding = match direct {
         Some((pass, group)) => {
@@ -91,15 +88,11 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         }
         None => finding,
     };
-    Some(if commands.is_empty() {
-        finding
-    } else {
-        finding.change_nginx(commands)
-    })
+    Some(if commands.is_empty() { finding } else { finding.change_nginx(commands) })
 }
 
-/// What to write so that an origin server that a place names by its address is in an upstream block: the block, and what
-/// the place becomes. A name that a variable has nginx look up for each request is looked up on.
+/// Returns edits that move an origin server named by its address into an upstream block: the block, and the new
+/// `proxy_pass`. A name that nginx resolves for each request because of a variable is still resolved at run time.
 fn group(pass: &Pass<'_>, group: &str) -> Option<[String; 2]> {
     let origin = pass.origins.first()?;
     let (scheme, rest) = pass.target.split_once("://")?;
@@ -117,8 +110,8 @@ fn group(pass: &Pass<'_>, group: &str) -> Option<[String; 2]> {
         return None;
     }
     let is_looked_up = by_variable && name.parse::<IpAddr>().is_err();
-    let resolver = pass.placed.inherited("resolver");
-    let resolver = resolver.first().map(|set| format!("{}; ", set.words()));
+    let resolver =
+        pass.placed.inherited("resolver").first().map(|set| format!("{}; ", set.words()));
     let (since, zone, resolve) = if is_looked_up {
         let zone = format!("zone {group} 64k; {}", resolver.unwrap_or_default());
         (" of nginx 1.27.3 or later", zone, " resolve")
@@ -138,35 +131,29 @@ fn group(pass: &Pass<'_>, group: &str) -> Option<[String; 2]> {
     ])
 }
 
-/// A name for an upstream block that no other has.
+/// Returns an unused name for an upstream block.
 fn free_name(shape: &Shape<'_>) -> String {
-    let taken = shape
-        .configuration
-        .map(Configuration::upstreams)
-        .unwrap_or_default();
+    let taken = shape.configuration.map(Configuration::upstreams).unwrap_or_default();
     let numbered = (2..).map(|number| format!("origin_{number}"));
     let mut names = std::iter::once("origin".to_owned()).chain(numbered);
-    names
-        .find(|name| !taken.contains_key(&**name))
-        .unwrap_or_default()
+    names.find(|name| !taken.contains_key(&**name)).unwrap_or_default()
 }
 
-/// `a.example` and `:80` of `a.example:80`; an address of IPv6 without its brackets.
+/// Splits `a.example:80` into `a.example` and `:80`; an IPv6 address loses its brackets.
 fn name_and_port(origin: &str) -> (&str, &str) {
     let at = origin.rfind(':').filter(|&at| !origin[at..].contains(']'));
     let (name, port) = origin.split_at(at.unwrap_or(origin.len()));
     (name.trim_start_matches('[').trim_end_matches(']'), port)
 }
 
-/// Has a place speak HTTP/1.1 with an upstream block, without a header `Connection` of its own, and keep what nginx takes
-/// from the address in `proxy_pass` by default: the header Host, the name in a handshake where one is sent or verified,
-/// and what redirections become.
+/// Returns edits that make a location speak HTTP/1.1 with an upstream block, without a `Connection` header of its own,
+/// and keep what nginx derives from the address in `proxy_pass` by default: the Host header, the name in a handshake if
+/// one is sent or verified, and rewritten redirects.
 fn settled(pass: &Pass<'_>) -> Vec<String> {
     let placed = &pass.placed;
-    let (Some(origin), Some(location)) = (
-        pass.origins.first(),
-        placed.within.iter().rfind(|block| block.name == "location"),
-    ) else {
+    let (Some(origin), Some(location)) =
+        (pass.origins.first(), placed.within.iter().rfind(|block| block.name == "location"))
+    else {
         return Vec::new();
     };
     let mut here = Vec::new();
@@ -216,7 +203,8 @@ fn settled(pass: &Pass<'_>) -> Vec<String> {
     commands
 }
 
-/// What `proxy_redirect` does by default with the address that the place had (ngx_http_proxy_module).
+/// Returns the directive that states what `proxy_redirect` did by default with the former address
+/// (ngx_http_proxy_module).
 fn redirected(pass: &Pass<'_>, location: &Statement) -> Option<String> {
     let statement = pass.placed.statement;
     let by_variable = statement.argument()?.contains('$');
@@ -236,10 +224,8 @@ fn redirected(pass: &Pass<'_>, location: &Statement) -> Option<String> {
     };
     let redirects = pass.placed.inherited("proxy_redirect");
     let is_said = redirects.iter().any(|set| set.words() == usual);
-    let is_default = redirects.is_empty()
-        || redirects
-            .iter()
-            .any(|set| set.argument() == Some("default"));
+    let is_default =
+        redirects.is_empty() || redirects.iter().any(|set| set.argument() == Some("default"));
     (is_default && !is_said).then_some(usual)
 }
 
@@ -263,9 +249,10 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
     let finding = Finding::note("keepalive-requests-low", title)
         .evidence_all(low.iter().map(|set| set.evidence()));
     let since = newest.since.as_deref().unwrap_or_default();
-    let finding = match low.is_empty() {
-        true => finding.evidence(format!("not set: {of_here} before nginx {since}")),
-        false => finding,
+    let finding = if low.is_empty() {
+        finding.evidence(format!("not set: {of_here} before nginx {since}"))
+    } else {
+        finding
     };
     Some(
         finding
@@ -299,16 +286,13 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
         let set = place.in_force("gzip");
         set.first().and_then(|set| set.argument()) == Some("on")
     };
-    let on = shape.places.iter().filter(|place| is_on(place));
-    let mut all = on.flat_map(|place| {
-        let sets = place.in_force("gzip_types").into_iter();
-        sets.map(move |set| (place, set))
-    });
+    let mut all =
+        shape.places.iter().filter(|place| is_on(place)).flat_map(|place| {
+            place.in_force("gzip_types").into_iter().map(move |set| (place, set))
+        });
     let (place, set, types) = all.find_map(|(place, set)| {
         let types = set.arguments.iter().map(String::as_str);
-        let types: Vec<&str> = types
-            .filter(|media_type| is_compressed(media_type))
-            .collect();
+        let types: Vec<&str> = types.filter(|media_type| is_compressed(media_type)).collect();
         (!types.is_empty()).then_some((place, set, types))
     })?;
     let kept: Vec<&str> = set
@@ -318,9 +302,10 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
         .filter(|media_type| !is_compressed(media_type))
         .collect();
     // text/html is always compressed and must not be the only one left out.
-    let text = match kept.is_empty() {
-        true => "gzip_types text/css application/javascript application/json".to_owned(),
-        false => format!("gzip_types {}", kept.join(" ")),
+    let text = if kept.is_empty() {
+        "gzip_types text/css application/javascript application/json".to_owned()
+    } else {
+        format!("gzip_types {}", kept.join(" "))
     };
     Some(
         Finding::warning("gzip-of-compressed",
@@ -338,21 +323,9 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
 }
 
 fn is_compressed(media_type: &str) -> bool {
-    let whole = [
-        "*",
-        "application/zip",
-        "application/gzip",
-        "application/x-gzip",
-    ];
+    let whole = ["*", "application/zip", "application/gzip", "application/x-gzip"];
     let begins = ["video/", "audio/", "font/woff"];
-    let images = [
-        "image/jpeg",
-        "image/jpg",
-        "image/png",
-        "image/gif",
-        "image/webp",
-        "image/avif",
-    ];
+    let images = ["image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp", "image/avif"];
     whole.contains(&media_type)
         || images.contains(&media_type)
         || begins.iter().any(|begin| media_type.starts_with(begin))
@@ -368,8 +341,8 @@ fn access_log(shape: &Shape<'_>) -> Option<Finding> {
         let can_buffer = !target.starts_with("syslog:") && !target.contains('$');
         target != "off" && target != "/dev/null" && can_buffer && !words.iter().any(buffers)
     };
-    let all = shape.in_force("access_log").into_iter();
-    let set = all.map(|(_, set)| set).find(|set| unbuffered(set))?;
+    let set =
+        shape.in_force("access_log").into_iter().map(|(_, set)| set).find(|set| unbuffered(set))?;
     // buffer= must stand behind the name of a format.
     let buffer = match set.arguments.len() {
         1 => "combined buffer=64k flush=1s",

@@ -1,5 +1,4 @@
-//! The rules: each looks at facts and says what it finds. They read nothing and do not know each
-//! other.
+//! The rules. Each turns facts into findings; none reads anything or knows the others.
 
 mod advice;
 mod backlog;
@@ -19,7 +18,7 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Room};
 use shape::Shape;
 
-/// What all rules find, rule by rule.
+/// Applies all rules and returns their findings, rule by rule.
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     let shape = Shape::of(facts);
     #[rustfmt::skip]
@@ -34,7 +33,7 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// What the settings leave room for.
+/// Returns the capacity that the settings allow.
 pub(crate) fn room(facts: &Facts) -> Vec<Room> {
     let shape = Shape::of(facts);
     let mut room = Vec::new();
@@ -43,12 +42,12 @@ pub(crate) fn room(facts: &Facts) -> Vec<Room> {
     room
 }
 
-/// The next setting that is a power of two: what people write, with room.
+/// Rounds up to a power of two: what people usually write, with some margin.
 fn rounded(wanted: u64) -> u64 {
     wanted.max(1).checked_next_power_of_two().unwrap_or(wanted)
 }
 
-/// A number with thousands apart.
+/// Formats a number with thousands separators.
 pub(crate) fn figure(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -61,7 +60,7 @@ pub(crate) fn figure(number: u64) -> String {
     text
 }
 
-/// A limit, where `u64::MAX` is none.
+/// Formats a limit; `u64::MAX` means unlimited.
 fn limit(number: u64) -> String {
     match number {
         u64::MAX => "unlimited".to_owned(),
@@ -69,15 +68,12 @@ fn limit(number: u64) -> String {
     }
 }
 
-/// A rate with as many places as matter.
+/// Formats a rate: one decimal below 10, else a whole number.
 pub(crate) fn rate(per_second: f64) -> String {
-    match per_second >= 10.0 {
-        true => figure(per_second.round() as u64),
-        false => format!("{per_second:.1}"),
-    }
+    if per_second >= 10.0 { figure(per_second.round() as u64) } else { format!("{per_second:.1}") }
 }
 
-/// `1 worker`, `2 workers`.
+/// Formats a count with its noun: `1 worker`, `2 workers`.
 pub(crate) fn counted(number: u64, word: &str) -> String {
     let plural = match number {
         1 => "",

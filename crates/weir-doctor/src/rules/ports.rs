@@ -1,4 +1,5 @@
-//! Ports to origin servers: addresses and ports of both ends are one tuple, and TIME_WAIT keeps it.
+//! Local ports for connections to origin servers. The addresses and ports of both ends form a tuple, which TIME_WAIT
+//! keeps occupied.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(listening(shape, &ports));
 }
 
-/// New connections to origin servers per second that TIME_WAIT leaves tuples for.
+/// Returns the rate of new connections to origin servers for which TIME_WAIT leaves tuples free.
 pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
     let unkept = shape.unkept();
     let origins = fewest_origins(&unkept)?;
@@ -35,13 +36,12 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
     })
 }
 
-/// Origin addresses that requests are spread over if they all go to one of these places: to that with the fewest.
+/// Returns the number of origin addresses of the pass that has the fewest: all requests may go there.
 fn fewest_origins(passes: &[&Pass<'_>]) -> Option<u64> {
-    let counts = passes.iter().map(|pass| pass.origins.len() as u64);
-    counts.filter(|count| *count > 0).min()
+    passes.iter().map(|pass| pass.origins.len() as u64).filter(|count| *count > 0).min()
 }
 
-/// How long a tuple is held after its connection has ended.
+/// Seconds for which a tuple is occupied after its connection has ended.
 fn held_s(shape: &Shape<'_>, passes: &[&Pass<'_>]) -> f64 {
     let timestamps = shape.facts.sysctl("net.ipv4.tcp_timestamps") != Some(0);
     let reused = match shape.facts.sysctl("net.ipv4.tcp_tw_reuse") {
@@ -49,10 +49,7 @@ fn held_s(shape: &Shape<'_>, passes: &[&Pass<'_>]) -> f64 {
         Some(2) => passes.iter().all(|pass| pass.is_loopback()),
         _ => false,
     };
-    match reused && timestamps {
-        true => REUSED_AFTER_S,
-        false => TIME_WAIT_S,
-    }
+    if reused && timestamps { REUSED_AFTER_S } else { TIME_WAIT_S }
 }
 
 fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
@@ -104,8 +101,8 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     })
 }
 
-/// Commands that have connections kept at the first place that lacks it, where an upstream block
-/// is there to say so.
+/// Returns commands that make the passes without kept connections keep them; `None` if one of them has no upstream
+/// block to edit.
 pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
     let mut commands = Vec::new();
     let mut told = BTreeSet::new();
@@ -138,8 +135,8 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
     Some(commands)
 }
 
-/// Has the entry of a `map` give nothing instead of `close` to a request that asks for no upgrade. What else has the
-/// variable would change with the entry, and keeps it.
+/// Returns the command that makes the `map` entry give an empty value instead of `close` to requests without an
+/// upgrade. If the variable has other uses, which the edit would change, returns a remark instead.
 pub(super) fn not_closing(pass: &Pass<'_>) -> Option<String> {
     let entry = pass.closes?;
     let remark = "behind this `map`, whose variable is used elsewhere too: a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
@@ -154,14 +151,14 @@ pub(super) fn not_closing(pass: &Pass<'_>) -> Option<String> {
     })
 }
 
-/// Whether a variable is in something else than headers `Connection` and the `map` that has it.
+/// Returns true if a variable is used anywhere but in `Connection` headers and in the `map` that defines it.
 fn uses_elsewhere(statements: &[Statement], name: &str) -> bool {
     let uses = |word: &String| word.split('$').skip(1).any(|part| variable(part).0 == name);
     statements.iter().any(|one| {
         let is_own = match &*one.name {
-            "proxy_set_header" => one
-                .argument()
-                .is_some_and(|it| it.eq_ignore_ascii_case("connection")),
+            "proxy_set_header" => {
+                one.argument().is_some_and(|it| it.eq_ignore_ascii_case("connection"))
+            }
             "map" => {
                 one.arguments.get(1).is_some_and(&uses) && !one.arguments.first().is_some_and(&uses)
             }
@@ -173,7 +170,8 @@ fn uses_elsewhere(statements: &[Statement], name: &str) -> bool {
     })
 }
 
-/// Has a place speak HTTP/1.1 with its origin servers, and send no header `Connection` of its own.
+/// Returns commands that make a location speak HTTP/1.1 with its origin servers and send no `Connection` header of its
+/// own.
 pub(super) fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
     let placed = &pass.placed;
     let mut commands = Vec::new();
@@ -190,10 +188,7 @@ pub(super) fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
         // Others of the map, which ask for an upgrade, stay as they are.
         Some(_) if pass.closes.is_some() => commands.extend(not_closing(pass)),
         Some(set)
-            if set
-                .arguments
-                .get(1)
-                .is_some_and(|value| value.is_empty() || is_upgrade(value)) => {}
+            if set.arguments.get(1).is_some_and(|value| value.is_empty() || is_upgrade(value)) => {}
         Some(set) => commands.push(set.replace_with("proxy_set_header Connection \"\"")),
         // A field that is set in a location hides all that its server sets, so it goes beside them.
         None => match fields.first() {
@@ -209,7 +204,7 @@ pub(super) fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
     commands
 }
 
-/// Open at once: even kept connections take a tuple each.
+/// Reports too few tuples for all connections open at once: kept connections occupy one each, too.
 fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     let asked = shape.facts.asked.connections?;
     let passes: Vec<&Pass<'_>> = shape.passes.iter().collect();
@@ -242,7 +237,7 @@ fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     )
 }
 
-/// A port that nginx listens at, and that the kernel may give to an outgoing connection.
+/// Reports a port that nginx listens at and that the kernel may give to an outgoing connection.
 fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     let listens = super::backlog::listens(shape);
     let inside: BTreeSet<u64> = listens
@@ -253,14 +248,15 @@ fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     inside.first()?;
     let list: Vec<String> = inside.iter().map(u64::to_string).collect();
     // Writing to it replaces what was reserved before.
-    let before = shape.facts.sysctls.get("net.ipv4.ip_local_reserved_ports");
-    let before = before.filter(|list| !list.is_empty());
-    let reserved: Vec<String> = before.cloned().into_iter().chain(list.clone()).collect();
-    let within = |listen: &&super::backlog::Listen<'_>| {
-        listen
-            .port
-            .is_some_and(|port| inside.contains(&u64::from(port)))
-    };
+    let reserved: Vec<String> = shape
+        .facts
+        .sysctls
+        .get("net.ipv4.ip_local_reserved_ports")
+        .filter(|list| !list.is_empty())
+        .cloned()
+        .into_iter()
+        .chain(list.clone())
+        .collect();
     Some(
         Finding::warning("listen-port-in-range",
             format!(
@@ -271,7 +267,9 @@ fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         .evidence_all(
             listens
                 .iter()
-                .filter(within)
+                .filter(|listen| {
+        listen.port.is_some_and(|port| inside.contains(&u64::from(port)))
+    })
                 .map(|listen| listen.statement.evidence()),
         )
         .evidence(format!(

@@ -1,13 +1,12 @@
-//! Where the requests of clients are answered: what counts for them is looked at there.
+//! Finds the locations and servers that answer the requests of clients. Rules look only there.
 
 use crate::configuration::{Configuration, Placed, Statement};
 
-/// Directives of blocks that answer by themselves what is no load: redirections, refusals, counters.
+/// Directives of blocks whose own answers are no load: redirections, refusals, counters.
 const ANSWERS: [&str; 4] = ["return", "stub_status", "empty_gif", "api"];
 
-/// Locations of the servers of `http`, and servers for what no location takes. Servers that nobody
-/// reaches but over sockets of the file system are left out, and so is what only redirects, refuses or
-/// shows nginx's own counters.
+/// Returns the locations of servers in `http`, and the servers for requests that no location takes. Leaves out servers
+/// reachable over Unix sockets alone, and blocks that only redirect, refuse or show nginx's own counters.
 pub(super) fn places(configuration: &Configuration) -> Vec<Placed<'_>> {
     let mut places = Vec::new();
     for server in configuration.all(&["server"]) {
@@ -20,17 +19,12 @@ pub(super) fn places(configuration: &Configuration) -> Vec<Placed<'_>> {
 }
 
 fn add<'a>(place: Placed<'a>, places: &mut Vec<Placed<'a>>) {
-    let answers = |name: &&str| {
-        Configuration::inside(place.statement, name)
-            .next()
-            .is_some()
-    };
+    let answers = |name: &&str| Configuration::inside(place.statement, name).next().is_some();
     if ANSWERS.iter().any(answers) || redirects_all(place.statement) {
         return;
     }
     let inner = place.inner("location");
-    let takes_all = |location: &Placed<'_>| location.statement.arguments == ["/"];
-    if !inner.iter().any(takes_all) {
+    if !inner.iter().any(|location| location.statement.arguments == ["/"]) {
         places.push(place);
     }
     for location in inner {
@@ -38,7 +32,7 @@ fn add<'a>(place: Placed<'a>, places: &mut Vec<Placed<'a>>) {
     }
 }
 
-/// Returns true for a block that redirects whatever is asked for: `rewrite ^/(.*)$ https://a.example/$1 permanent`.
+/// Returns true for a block that redirects every request: `rewrite ^/(.*)$ https://a.example/$1 permanent`.
 fn redirects_all(block: &Statement) -> bool {
     const ALL: [&str; 8] = ["^", "^/", "/", ".*", "^.*$", "^(.*)$", "^/(.*)$", "^/(.*)"];
     Configuration::inside(block, "rewrite").any(|rewrite| {
@@ -48,14 +42,12 @@ fn redirects_all(block: &Statement) -> bool {
         let is_redirect = target.starts_with("http://")
             || target.starts_with("https://")
             || target.starts_with("$scheme")
-            || flags
-                .iter()
-                .any(|flag| flag == "permanent" || flag == "redirect");
+            || flags.iter().any(|flag| flag == "permanent" || flag == "redirect");
         ALL.contains(&&**pattern) && is_redirect
     })
 }
 
-/// Whether it has a listener of TCP. One without any listens at port 80.
+/// Returns true if a server has a TCP listener. A server without `listen` has one at port 80.
 fn is_reached(server: &Statement) -> bool {
     let is_unix = |listen: &Statement| {
         let address = listen.argument().unwrap_or_default();

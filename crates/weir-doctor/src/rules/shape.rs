@@ -1,4 +1,4 @@
-//! What a configuration amounts to, reckoned once for all rules.
+//! Facts derived from a configuration once, for all rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,82 +10,81 @@ use super::serving;
 use crate::configuration::{Configuration, Placed, Statement};
 use crate::facts::Facts;
 
-/// Directives that pass requests on, over connections of their own.
+/// Directives that pass requests on, over separate connections.
 #[rustfmt::skip]
 const PASSES: &[&str] = &[
     "proxy_pass", "grpc_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass",
 ];
 
-/// What `keepalive` stands behind in an upstream block: a balancing method behind it takes its place
+/// Directives that have to precede `keepalive` in an upstream block: a balancing method after it would replace it
 /// (ngx_http_upstream_keepalive_module).
-pub(super) const BEFORE_KEEPALIVE: [&str; 6] = [
-    "server",
-    "hash",
-    "ip_hash",
-    "least_conn",
-    "least_time",
-    "random",
-];
+pub(super) const BEFORE_KEEPALIVE: [&str; 6] =
+    ["server", "hash", "ip_hash", "least_conn", "least_time", "random"];
 
-/// Facts, and what follows from them.
+/// Facts, and values derived from them.
 pub(super) struct Shape<'a> {
     pub(super) facts: &'a Facts,
     pub(super) configuration: Option<&'a Configuration>,
     catalog: Catalog,
-    /// Where the requests of clients are answered.
+    /// Locations and servers that answer the requests of clients.
     pub(super) places: Vec<Placed<'a>>,
-    /// Places where requests are passed to origin servers.
+    /// Directives that pass requests to origin servers.
     pub(super) passes: Vec<Pass<'a>>,
-    /// Workers that run, or would.
+    /// Number of workers: running or, if no proxy runs, configured.
     pub(super) workers: Option<u64>,
-    /// Connections that one worker may have.
+    /// Maximum number of connections of one worker.
     pub(super) worker_connections: Option<u64>,
 }
 
-/// One `proxy_pass` or the like.
+/// A `proxy_pass` or similar directive.
 pub(super) struct Pass<'a> {
     pub(super) placed: Placed<'a>,
-    /// What it names, with the values of variables that have one alone.
+    /// Argument of the directive, with variables replaced that have a single constant value.
     pub(super) target: String,
-    /// The upstream block that it names.
+    /// The upstream block that the argument names, if it does.
     pub(super) upstream: Option<&'a Statement>,
-    /// Addresses of its origin servers; none where a variable decides, or by Unix sockets.
+    /// Addresses of its origin servers; without Unix sockets and names that contain a variable.
     pub(super) origins: Vec<String>,
     pub(super) keepalive: Keepalive<'a>,
-    /// The entry of a `map` that closes the connections of requests which ask for no upgrade.
+    /// The `map` entry that sends `Connection: close` for requests without an upgrade, if there is one.
     pub(super) closes: Option<&'a Statement>,
 }
 
-/// Whether connections to an origin server are kept.
+/// State of kept connections to an origin server.
 pub(super) enum Keepalive<'a> {
     Kept,
-    /// Nothing asks for it.
+    /// Nothing in the configuration enables keeping connections.
     Missing,
-    /// Connections would be kept, by `keepalive` or by default, and something else closes them.
+    /// Keeping is enabled, by `keepalive` or by default, but another setting closes the connections.
     Inert {
         keepalive: Option<&'a Statement>,
         because: Vec<String>,
     },
-    /// Variables or protocols that this does not follow.
+    /// The setting depends on variables or protocols that are not evaluated here.
     Unknown,
 }
 
 impl<'a> Shape<'a> {
-    /// The servers in which requests of a load are answered.
+    /// Returns the `server` blocks that answer requests of a load.
     pub(super) fn serving_servers(&self) -> BTreeSet<*const Statement> {
-        let around = |place: &Placed<'a>| {
-            let blocks = place.within.iter().copied().chain([place.statement]);
-            let servers = blocks.filter(|block| block.name == "server");
-            servers.map(std::ptr::from_ref).collect::<Vec<_>>()
-        };
-        self.places.iter().flat_map(around).collect()
+        self.places
+            .iter()
+            .flat_map(|place| {
+                place
+                    .within
+                    .iter()
+                    .copied()
+                    .chain([place.statement])
+                    .filter(|block| block.name == "server")
+                    .map(std::ptr::from_ref)
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     pub(super) fn of(facts: &'a Facts) -> Shape<'a> {
         let configuration = facts.configuration.as_ref();
-        let keeps = facts
-            .nginx_version
-            .is_some_and(|version| version >= KEEPS_BY_DEFAULT);
+        let keeps = facts.nginx_version.is_some_and(|version| version >= KEEPS_BY_DEFAULT);
         let passes = configuration.map_or_else(Vec::new, |configuration| {
             let upstreams = configuration.upstreams();
             let all = configuration.all(PASSES);
@@ -111,8 +110,7 @@ impl<'a> Shape<'a> {
         shape
     }
 
-    /// What nginx does where a parameter of the catalog is not set: the version that is there, or else
-    /// the newest.
+    /// Returns nginx's default for a parameter of the catalog: of the version in use or, if unknown, the newest.
     pub(super) fn nginx_default(&self, id: &str) -> Option<&DefaultLevel> {
         let default = &self.catalog.get(ProxyKind::Nginx, id)?.default;
         Some(match self.facts.nginx_version {
@@ -121,18 +119,17 @@ impl<'a> Shape<'a> {
         })
     }
 
-    /// What the newest nginx does.
+    /// Returns the default of the newest nginx for a parameter of the catalog.
     pub(super) fn newest_nginx_default(&self, id: &str) -> Option<&DefaultLevel> {
         Some(self.catalog.get(ProxyKind::Nginx, id)?.default.newest())
     }
 
-    /// nginx's default, where it is a number.
+    /// Returns nginx's default if it is a number.
     pub(super) fn nginx_number(&self, id: &str) -> Option<u64> {
         self.nginx_default(id)?.level.as_ref()?.parse().ok()
     }
 
-    /// The kernel's default of a setting, where it is a number: of the kernel that is there, or else of
-    /// the newest.
+    /// Returns the kernel's default of a setting if it is a number: of the kernel in use or, if unknown, the newest.
     pub(super) fn kernel_default(&self, name: &str) -> Option<u64> {
         let default = &self.catalog.get(ProxyKind::Nginx, name)?.default;
         let default = match &self.facts.kernel {
@@ -142,7 +139,7 @@ impl<'a> Shape<'a> {
         default.level.as_ref()?.parse().ok()
     }
 
-    /// A directive where it is set, or else that it is not, and what nginx does then.
+    /// Describes a directive as evidence: its position or, if it is not set, nginx's default.
     pub(super) fn said(&self, name: &str, set: Option<&Statement>) -> String {
         let unset = || self.nginx_default(name)?.level.clone();
         set.map_or_else(
@@ -163,14 +160,14 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Connections that one client takes: its own, and one to an origin server or to a program behind FastCGI and its
-    /// like while a request is answered. One to a file is none.
+    /// Returns the number of connections per client: one to the client and, while a request is answered, one to an
+    /// origin server or to a program behind FastCGI and the like. Static files need none.
     pub(super) fn connections_per_client(&self) -> u64 {
         if self.passes.is_empty() { 1 } else { 2 }
     }
 
-    /// Directives of this name that count where requests of clients are answered, each once, with such a
-    /// place.
+    /// Returns the directives of this name in force where clients are answered, each once, with one such location or
+    /// server.
     pub(super) fn in_force(&self, name: &str) -> Vec<(&Placed<'a>, &'a Statement)> {
         let mut found: Vec<(&Placed<'a>, &'a Statement)> = Vec::new();
         for place in &self.places {
@@ -183,14 +180,10 @@ impl<'a> Shape<'a> {
         found
     }
 
-    /// Smallest soft limit of descriptors among the workers, and where that is known from.
+    /// Returns the smallest soft limit of descriptors among the workers, and its evidence.
     pub(super) fn nofile(&self) -> Option<(u64, String)> {
         let running = self.facts.proxy.as_ref().and_then(|proxy| {
-            let limits = proxy
-                .workers
-                .iter()
-                .filter_map(|worker| Some((worker.nofile?.0, worker.pid)));
-            limits.min()
+            proxy.workers.iter().filter_map(|worker| Some((worker.nofile?.0, worker.pid))).min()
         });
         if let Some((soft, pid)) = running {
             let evidence = format!("/proc/{pid}/limits: Max open files {}", super::limit(soft));
@@ -204,8 +197,7 @@ impl<'a> Shape<'a> {
         Some((unit.soft?, unit.evidence.clone()?))
     }
 
-    /// Whether nothing keeps connections to the origin of at least one pass, which may then get all
-    /// of the load.
+    /// Returns the passes to TCP origins whose connections nothing keeps; any of them may get all of the load.
     pub(super) fn unkept(&self) -> Vec<&Pass<'a>> {
         let lacks = |pass: &&Pass<'_>| {
             let is_closed = matches!(pass.keepalive, Keepalive::Missing | Keepalive::Inert { .. });
@@ -215,50 +207,41 @@ impl<'a> Shape<'a> {
         self.passes.iter().filter(lacks).collect()
     }
 
-    /// New connections to origin servers per second, if all of the load goes where none are kept.
+    /// Returns the rate of new connections to origin servers if all of the load goes to a pass that keeps none; `None`
+    /// if every pass keeps them.
     pub(super) fn origin_connections_per_second(&self) -> Option<f64> {
-        match self.unkept().is_empty() {
-            true => None,
-            false => self.facts.asked.rate,
-        }
+        if self.unkept().is_empty() { None } else { self.facts.asked.rate }
     }
 
-    /// New client connections per second: as asked, or every request's own where nginx keeps none.
+    /// Returns the rate of new client connections: as requested by the user or, if nginx keeps no client connections,
+    /// one per request.
     pub(super) fn client_connections_per_second(&self) -> Option<f64> {
         let asked = self.facts.asked;
         asked.connections_per_second.or_else(|| {
-            let closes = |place: &Placed<'_>| {
-                let set = place.in_force("keepalive_timeout");
-                set.first().is_some_and(|set| is_zero(set))
-            };
-            let off = !self.places.is_empty() && self.places.iter().all(closes);
+            let off = !self.places.is_empty()
+                && self.places.iter().all(|place| {
+                    let set = place.in_force("keepalive_timeout");
+                    set.first().is_some_and(|set| is_zero(set))
+                });
             asked.rate.filter(|_| off)
         })
     }
 
-    /// `keepalive_timeout 0` where clients are answered.
+    /// Returns a `keepalive_timeout 0` in force where clients are answered.
     pub(super) fn keeps_no_clients(&self) -> Option<&'a Statement> {
         let mut all = self.in_force("keepalive_timeout").into_iter();
         all.find(|(_, set)| is_zero(set)).map(|(_, set)| set)
     }
 
-    /// Local ports that outgoing connections may have to one address: the range without what is
-    /// reserved.
+    /// Returns the local ports available to outgoing connections to one address: the range without reserved ports.
     pub(super) fn local_ports(&self) -> Option<LocalPorts> {
         let range = self.facts.sysctl_numbers("net.ipv4.ip_local_port_range");
         let [low, high] = range[..] else {
             return None;
         };
-        let reserved = self
-            .facts
-            .sysctls
-            .get("net.ipv4.ip_local_reserved_ports")
-            .map_or("", String::as_str);
-        Some(LocalPorts {
-            low,
-            high,
-            reserved: ranges(reserved),
-        })
+        let reserved =
+            self.facts.sysctls.get("net.ipv4.ip_local_reserved_ports").map_or("", String::as_str);
+        Some(LocalPorts { low, high, reserved: ranges(reserved) })
     }
 }
 
@@ -266,7 +249,7 @@ fn is_zero(set: &Statement) -> bool {
     matches!(set.argument(), Some("0" | "0s"))
 }
 
-/// Ports that the kernel chooses from.
+/// Ports that the kernel chooses from for outgoing connections.
 pub(super) struct LocalPorts {
     pub(super) low: u64,
     pub(super) high: u64,
@@ -275,9 +258,7 @@ pub(super) struct LocalPorts {
 
 impl LocalPorts {
     pub(super) fn count(&self) -> u64 {
-        (self.low..=self.high)
-            .filter(|&port| !self.reserves(port))
-            .count() as u64
+        (self.low..=self.high).filter(|&port| !self.reserves(port)).count() as u64
     }
 
     pub(super) fn contains(&self, port: u64) -> bool {
@@ -285,18 +266,18 @@ impl LocalPorts {
     }
 
     fn reserves(&self, port: u64) -> bool {
-        let within = |&(first, last): &(u64, u64)| (first..=last).contains(&port);
-        self.reserved.iter().any(within)
+        self.reserved.iter().any(|&(first, last)| (first..=last).contains(&port))
     }
 }
 
-/// `1,2-4` as ranges.
+/// Parses a list such as `1,2-4` into ranges with inclusive ends.
 fn ranges(list: &str) -> Vec<(u64, u64)> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
-    };
-    list.split(',').filter_map(range).collect()
+    list.split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+        })
+        .collect()
 }
 
 impl<'a> Pass<'a> {
@@ -309,15 +290,14 @@ impl<'a> Pass<'a> {
         let host = host(&target);
         let upstream = upstreams.get(host).copied();
         let servers: BTreeSet<&str> = match upstream {
-            Some(upstream) => Configuration::inside(upstream, "server")
-                .filter_map(Statement::argument)
-                .collect(),
+            Some(upstream) => {
+                Configuration::inside(upstream, "server").filter_map(Statement::argument).collect()
+            }
             None => BTreeSet::from([host]),
         };
-        let is_address = |server: &&str| !server.starts_with("unix:") && !server.contains('$');
         let origins: Vec<String> = servers
             .into_iter()
-            .filter(is_address)
+            .filter(|server| !server.starts_with("unix:") && !server.contains('$'))
             .map(str::to_owned)
             .collect();
         let closes = field(&placed, "connection")
@@ -338,19 +318,17 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// `keepalive` in its upstream block, and the balancing method behind it that takes its place.
+    /// Returns the `keepalive` of its upstream block, with the balancing method after it that replaces it.
     pub(super) fn replaced_keepalive(&self) -> Option<(&'a Statement, &'a Statement)> {
         replaced_keepalive(self.upstream?)
     }
 
-    /// Whether all its origin servers are on this host's loopback interface.
+    /// Returns true if all its origin servers are on this host's loopback interface.
     pub(super) fn is_loopback(&self) -> bool {
-        let local = |origin: &String| {
-            ["127.", "localhost", "[::1]"]
-                .iter()
-                .any(|begin| origin.starts_with(begin))
-        };
-        !self.origins.is_empty() && self.origins.iter().all(local)
+        !self.origins.is_empty()
+            && self.origins.iter().all(|origin| {
+                ["127.", "localhost", "[::1]"].iter().any(|begin| origin.starts_with(begin))
+            })
     }
 }
 
@@ -362,7 +340,7 @@ fn replaced_keepalive(upstream: &Statement) -> Option<(&Statement, &Statement)> 
     Some((&all[at], behind.rfind(|one| methods.contains(&&*one.name))?))
 }
 
-/// What a `proxy_pass` names, with the values of variables in place of those that have one alone.
+/// Returns the argument of a `proxy_pass`, with variables replaced that have a single constant value.
 fn with_constants(placed: &Placed<'_>) -> String {
     let mut parts = placed.statement.argument().unwrap_or_default().split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -376,14 +354,14 @@ fn with_constants(placed: &Placed<'_>) -> String {
     text
 }
 
-/// Name of the variable that begins behind a `$`, and the text behind it.
+/// Splits the text after a `$` into the variable's name and the rest.
 pub(super) fn variable(part: &str) -> (&str, &str) {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let braced = part.strip_prefix('{').and_then(|part| part.split_once('}'));
     braced.unwrap_or_else(|| part.split_at(part.find(|c| !is_of_name(c)).unwrap_or(part.len())))
 }
 
-/// `10.0.0.1:80` of `http://10.0.0.1:80/path`, or of one with a variable for its path.
+/// Returns `10.0.0.1:80` for `http://10.0.0.1:80/path`, or for a target whose path is a variable.
 pub(super) fn host(target: &str) -> &str {
     const PATHS: [&str; 3] = ["request_uri", "uri", "document_uri"];
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
@@ -396,28 +374,28 @@ pub(super) fn host(target: &str) -> &str {
     }
 }
 
-/// Whether a header `Connection` is that of WebSocket written by hand, which HTTP/1.1 keeps open all the same.
+/// Returns true if a `Connection` header is `upgrade`, as hand-written for WebSocket; HTTP/1.1 keeps the connection
+/// open all the same.
 pub(super) fn is_upgrade(value: &str) -> bool {
     value.eq_ignore_ascii_case("upgrade")
 }
 
-/// The `proxy_set_header` of a header, whose name is in lower case, that is in force at a place.
+/// Returns the `proxy_set_header` in force at a location for this header. `name` is in lower case.
 pub(super) fn field<'a>(placed: &Placed<'a>, name: &str) -> Option<&'a Statement> {
-    let fields = placed.inherited("proxy_set_header").into_iter();
-    let mut own = fields.filter(|set| {
+    let mut own = placed.inherited("proxy_set_header").into_iter().filter(|set| {
         let own = set.argument().unwrap_or_default();
         own.eq_ignore_ascii_case(name)
     });
     own.next()
 }
 
-/// Whether the entry of a `map` is `close`.
+/// Returns true if a `map` entry has the value `close`.
 fn closes(entry: &Statement) -> bool {
     let value = entry.argument().unwrap_or_default();
     value.eq_ignore_ascii_case("close")
 }
 
-/// `because`: what is said against it; `None`: it is not known.
+/// Determines whether connections are kept. `because` lists the settings that close them; `None` if unknown.
 fn keepalive<'a>(
     (placed, host): (&Placed<'a>, &str),
     upstream: Option<&'a Statement>,
@@ -438,7 +416,8 @@ fn keepalive<'a>(
     }
 }
 
-/// What keeps a location from keeping connections; `None` where a variable decides that is not understood here.
+/// Returns evidence of the settings that prevent a location from keeping connections; `None` if that depends on a
+/// variable that is not evaluated here.
 fn against_keepalive(
     configuration: &Configuration,
     placed: &Placed<'_>,

@@ -1,4 +1,4 @@
-//! Where the mechanisms are documented.
+//! References that document the mechanisms.
 
 pub(super) const CORE: &str = "https://nginx.org/en/docs/ngx_core_module.html#worker_connections";
 pub(super) const RLIMIT: &str =

@@ -1,4 +1,4 @@
-//! Lines of sysctl files that the kernel does not have, refuses, or has not taken.
+//! Lines of sysctl files whose keys the kernel does not have, or whose values it refuses or has not taken.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +21,7 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
 
 fn without(finding: Finding, lines: &[&SysctlLine]) -> Finding {
     let finding = finding.evidence_all(lines.iter().map(|line| line.evidence()));
-    lines
-        .iter()
-        .fold(finding, |finding, line| finding.change(comment_out(line)))
+    lines.iter().fold(finding, |finding, line| finding.change(comment_out(line)))
 }
 
 const RECYCLE: &str = "net.ipv4.tcp_tw_recycle";
@@ -51,7 +49,7 @@ fn no_such_name(shape: &Shape<'_>) -> Option<Finding> {
     ))
 }
 
-/// Lines below /etc are somebody's here; those below /usr/lib come with packages.
+/// Returns true for a line below /etc, which an administrator wrote; files below /usr/lib come with packages.
 fn is_administrators(line: &SysctlLine) -> bool {
     line.file.starts_with("/etc/")
 }
@@ -59,9 +57,10 @@ fn is_administrators(line: &SysctlLine) -> bool {
 fn tw_recycle(shape: &Shape<'_>) -> Option<Finding> {
     let lines: Vec<&SysctlLine> = shape.facts.lines_of(RECYCLE).collect();
     let first = lines.first()?;
-    let title = match first.exists {
-        true => "tcp_tw_recycle breaks clients behind NAT",
-        false => "tcp_tw_recycle was removed in Linux 4.12",
+    let title = if first.exists {
+        "tcp_tw_recycle breaks clients behind NAT"
+    } else {
+        "tcp_tw_recycle was removed in Linux 4.12"
     };
     let mut finding = without(Finding::warning("tw-recycle-advice", title), &lines);
     if first.exists {
@@ -75,7 +74,7 @@ fn tw_recycle(shape: &Shape<'_>) -> Option<Finding> {
 
 const RANGE: &str = "net.ipv4.ip_local_port_range";
 
-/// `1024 65000` that a shell has cut in two sets the lower end alone.
+/// Reports a range such as `1024 65000` that a shell has split, so that only the lower end is set.
 fn half_a_range(shape: &Shape<'_>) -> Option<Finding> {
     let line = shape.facts.winning_line(RANGE)?;
     if line.value.split(' ').count() != 1 {
@@ -140,7 +139,7 @@ fn even_range(shape: &Shape<'_>) -> Option<Finding> {
     )
 }
 
-/// A line that a later file takes back.
+/// Reports a line that a later file overrides.
 fn overridden(shape: &Shape<'_>) -> Option<Finding> {
     let lost: Vec<(&SysctlLine, &SysctlLine)> = shape
         .facts
@@ -169,7 +168,7 @@ fn overridden(shape: &Shape<'_>) -> Option<Finding> {
     Some(lines.into_iter().fold(finding, Finding::change))
 }
 
-/// A file says one thing, the kernel has another.
+/// Reports a file that differs from the kernel's live value.
 fn not_live(shape: &Shape<'_>) -> Option<Finding> {
     let facts = shape.facts;
     let keys: BTreeSet<&str> = facts
@@ -187,10 +186,7 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
     };
     let all: Vec<(&SysctlLine, &String)> = keys.iter().filter_map(differs).collect();
     let (first, live) = all.first()?;
-    let title = format!(
-        "{} is {live}, not {} as its file says",
-        first.key, first.value
-    );
+    let title = format!("{} is {live}, not {} as its file says", first.key, first.value);
     let mut finding = Finding::warning("sysctl-not-live", title);
     for (line, live) in &all {
         finding = finding.evidence(format!("{}   live: {live}", line.evidence()));
@@ -206,14 +202,10 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
     )
 }
 
-/// systemd-sysctl(8) does not read /etc/sysctl.conf unless a link in sysctl.d leads to it.
+/// Reports /etc/sysctl.conf if systemd-sysctl(8) does not read it: that takes a link in sysctl.d.
 fn not_read(shape: &Shape<'_>) -> Option<Finding> {
-    let ignored: Vec<&SysctlLine> = shape
-        .facts
-        .sysctl_lines
-        .iter()
-        .filter(|line| !line.applied)
-        .collect();
+    let ignored: Vec<&SysctlLine> =
+        shape.facts.sysctl_lines.iter().filter(|line| !line.applied).collect();
     ignored.first()?;
     Some(
         Finding::warning("sysctl-conf-not-read",

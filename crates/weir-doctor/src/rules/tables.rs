@@ -8,7 +8,7 @@ use crate::commands::quoted;
 use crate::facts::SysctlLine;
 use crate::finding::{Finding, Severity};
 
-/// Bytes of a page; tcp_mem counts in them.
+/// Page size in bytes, the unit of tcp_mem.
 fn page() -> u64 {
     rustix::param::page_size() as u64
 }
@@ -27,10 +27,7 @@ fn conntrack(shape: &Shape<'_>) -> Option<Finding> {
     if count == 0 || most == 0 {
         return None;
     }
-    let held = shape
-        .facts
-        .sysctl(HELD)
-        .or_else(|| shape.kernel_default(HELD))?;
+    let held = shape.facts.sysctl(HELD).or_else(|| shape.kernel_default(HELD))?;
     let open = shape.facts.asked.connections.unwrap_or(0) * shape.connections_per_client();
     let per_second = shape.client_connections_per_second().unwrap_or(0.0)
         + shape.origin_connections_per_second().unwrap_or(0.0);
@@ -40,23 +37,20 @@ fn conntrack(shape: &Shape<'_>) -> Option<Finding> {
     if needed <= most && !nearly {
         return None;
     }
-    let (severity, title) = match needed > most {
-        true => (
+    let (severity, title) = if needed > most {
+        (
             Severity::Error,
             format!(
                 "connection tracking has room for {} connections and would need {}",
                 figure(most),
                 figure(needed)
             ),
-        ),
-        false => (
+        )
+    } else {
+        (
             Severity::Warning,
-            format!(
-                "connection tracking is nearly full: {} of {}",
-                figure(count),
-                figure(most)
-            ),
-        ),
+            format!("connection tracking is nearly full: {} of {}", figure(count), figure(most)),
+        )
     };
     Some(
         Finding::new("conntrack-full", severity, title)
@@ -84,8 +78,7 @@ fn conntrack(shape: &Shape<'_>) -> Option<Finding> {
 
 fn tw_buckets(shape: &Shape<'_>) -> Option<Finding> {
     let most = shape.facts.sysctl("net.ipv4.tcp_max_tw_buckets")?;
-    let overflows = shape.facts.counters.get("TCPTimeWaitOverflow").copied();
-    let overflows = overflows.unwrap_or(0);
+    let overflows = shape.facts.counters.get("TCPTimeWaitOverflow").copied().unwrap_or(0);
     let line = shape.facts.winning_line("net.ipv4.tcp_max_tw_buckets");
     if overflows == 0 && (line.is_none() || most >= FEW_TIME_WAIT) {
         return None;
@@ -137,10 +130,7 @@ fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     };
     let mut finding = Finding::new("tcp-mem", severity, title)
-        .evidence(format!(
-            "net.ipv4.tcp_mem = {}",
-            shape.facts.sysctls.get("net.ipv4.tcp_mem")?
-        ))
+        .evidence(format!("net.ipv4.tcp_mem = {}", shape.facts.sysctls.get("net.ipv4.tcp_mem")?))
         .evidence_all(line.map(SysctlLine::evidence))
         .evidence(format!(
             "{} pages of {} bytes = {} MiB",

@@ -1,11 +1,11 @@
-//! Pods of a cluster: what sets each rule off, and that nothing else does.
+//! Rules about pods of a cluster: the facts that trigger each rule, and that nothing else does.
 
 use weir_doctor::{Asked, Severity, examine_cluster, text};
 use weir_kube::{
     Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
 };
 
-/// Two Guaranteed pods of a Deployment on a node whose kubelet gives them CPUs of their own, with a budget.
+/// Two Guaranteed pods of a Deployment, with a disruption budget, on a node whose kubelet gives them exclusive CPUs.
 fn fine() -> ClusterFacts {
     let pod = |name: &str| PodFacts {
         name: name.to_owned(),
@@ -44,7 +44,6 @@ fn fine() -> ClusterFacts {
     }
 }
 
-/// Has the containers of all pods say so.
 fn may_run_on(facts: &mut ClusterFacts, cpus: &str, policy: Option<&str>) {
     facts.nodes[0].cpu_manager = policy.map(str::to_owned);
     for pod in &mut facts.pods {
@@ -52,18 +51,11 @@ fn may_run_on(facts: &mut ClusterFacts, cpus: &str, policy: Option<&str>) {
     }
 }
 
-const ASKED: Asked = Asked {
-    connections: Some(100_000),
-    rate: None,
-    connections_per_second: Some(500.0),
-};
+const ASKED: Asked =
+    Asked { connections: Some(100_000), rate: None, connections_per_second: Some(500.0) };
 
 fn scaler(kind: &str, does: Scaling) -> Vec<Scaler> {
-    vec![Scaler {
-        name: "it".to_owned(),
-        target: (kind.to_owned(), "web".to_owned()),
-        does,
-    }]
+    vec![Scaler { name: "it".to_owned(), target: (kind.to_owned(), "web".to_owned()), does }]
 }
 
 #[test]
@@ -114,17 +106,10 @@ fn each_rule_is_set_off_by_what_it_is_about_and_by_nothing_else() {
         let found: Vec<&str> = examination.findings.iter().map(|one| one.id).collect();
         assert_eq!(found, *expected, "row {at}");
         for finding in &examination.findings {
-            assert!(
-                !finding.evidence.is_empty() && !finding.why.is_empty(),
-                "{finding:?}"
-            );
+            assert!(!finding.evidence.is_empty() && !finding.why.is_empty(), "{finding:?}");
             assert!(finding.source.starts_with("https://"), "{finding:?}");
             let is_error = finding.severity == Severity::Error;
-            assert_eq!(
-                is_error,
-                finding.id == "node-conntrack-too-small",
-                "{finding:?}"
-            );
+            assert_eq!(is_error, finding.id == "node-conntrack-too-small", "{finding:?}");
         }
     }
 }

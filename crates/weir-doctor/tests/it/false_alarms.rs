@@ -1,10 +1,10 @@
-//! What real configurations have, and no rule may speak of: looked at where it counts.
+//! Settings of real configurations that no rule may report.
 
 use weir_doctor::{Asked, examine};
 
 use crate::host::{DEBIAN_NGINX, Host, SITE};
 
-/// A server for nginx's own counters, as monitoring tools want one.
+/// Servers that show nginx's own counters, as monitoring tools need them.
 const STATUS: &str = "server {
     listen unix:/run/nginx-status.sock;
     keepalive_timeout 0;
@@ -18,8 +18,7 @@ server {
 }
 ";
 
-/// What is added to Debian's site, or stands in the place of its `gzip on`, and the rule that it must not
-/// or must set off.
+/// Text added to Debian's site, text in place of its `gzip on`, a rule, and whether the rule must report them.
 #[rustfmt::skip]
 const ROWS: &[(&str, &str, &str, bool)] = &[
     (STATUS, "", "client-keepalive-off", false),
@@ -49,9 +48,10 @@ fn what_counts_for_no_client_is_not_spoken_of() {
     for (site, http, id, is_said) in ROWS {
         let host = Host::debian();
         let main = DEBIAN_NGINX.replace("gzip on;", http);
-        let main = match http.contains("access_log") {
-            true => main.replace("access_log /var/log/nginx/access.log;", ""),
-            false => main,
+        let main = if http.contains("access_log") {
+            main.replace("access_log /var/log/nginx/access.log;", "")
+        } else {
+            main
         };
         host.write("/etc/nginx/nginx.conf", &main);
         host.site(&format!("{SITE}{site}"));
@@ -60,7 +60,7 @@ fn what_counts_for_no_client_is_not_spoken_of() {
     }
 }
 
-/// They hold no ports, and TIME_WAIT is not theirs.
+/// Unix sockets occupy no ports and have no TIME_WAIT.
 #[test]
 fn sockets_of_the_file_system_are_no_connections_of_tcp() {
     for (target, is_said) in [("unix:/run/app.sock:/", false), ("10.0.0.2", true)] {
@@ -89,15 +89,12 @@ fn a_client_takes_a_second_connection_where_requests_are_passed_on() {
         let host = Host::debian().asking(1500, 10.0);
         host.site(&format!("server {{ listen 80; {location} }}\n"));
         let finds = host.examined();
-        let found = finds
-            .findings
-            .iter()
-            .any(|one| one.id == "worker-connections-too-few");
+        let found = finds.findings.iter().any(|one| one.id == "worker-connections-too-few");
         assert_eq!(found, !is_enough, "{location}");
     }
 }
 
-/// `worker_cpu_affinity` gives each worker a CPU of its own, and workers of before a reload linger.
+/// `worker_cpu_affinity` gives each worker a CPU of its own, and workers from before a reload linger.
 #[test]
 fn workers_are_those_that_accept_and_their_cpus_are_the_masters() {
     let host = Host::debian();
@@ -118,26 +115,17 @@ fn workers_are_those_that_accept_and_their_cpus_are_the_masters() {
 #[test]
 fn limits_of_other_users_are_not_meant_for_nginx() {
     let host = Host::debian();
-    host.write(
-        "/etc/security/limits.conf",
-        "postgres soft nofile 65536\n@audio - nofile 9\n",
-    );
+    host.write("/etc/security/limits.conf", "postgres soft nofile 65536\n@audio - nofile 9\n");
     host.is_silent_about("limits-conf-not-for-services");
-    host.write(
-        "/etc/security/limits.conf",
-        "postgres soft nofile 65536\nwww-data - nofile 9\n",
-    );
+    host.write("/etc/security/limits.conf", "postgres soft nofile 65536\nwww-data - nofile 9\n");
     let finding = host.finding("limits-conf-not-for-services");
-    assert_eq!(
-        finding.evidence[0],
-        "/etc/security/limits.conf:2: www-data - nofile 9"
-    );
+    assert_eq!(finding.evidence[0], "/etc/security/limits.conf:2: www-data - nofile 9");
 }
 
-/// The commands of all findings of a host.
 fn commands(facts: &weir_doctor::Facts) -> Vec<String> {
-    let findings = examine(facts).findings.into_iter();
-    findings
+    examine(facts)
+        .findings
+        .into_iter()
         .flat_map(|one| one.change.into_iter().chain(one.persist))
         .collect()
 }
@@ -153,15 +141,9 @@ fn commands_name_the_configuration_and_the_process() {
         "systemctl restart nginx.service   # a reload leaves queues as they are",
         "sysctl -w net.core.somaxconn=2048",
     ] {
-        assert!(
-            all.iter().any(|command| command == expected),
-            "{expected}: {all:#?}"
-        );
+        assert!(all.iter().any(|command| command == expected), "{expected}: {all:#?}");
     }
-    assert!(
-        !all.iter().any(|command| command.contains("nginx -s")),
-        "{all:#?}"
-    );
+    assert!(!all.iter().any(|command| command.contains("nginx -s")), "{all:#?}");
 
     let mut other = facts.clone();
     if let Some(proxy) = &mut other.proxy {
@@ -172,10 +154,7 @@ fn commands_name_the_configuration_and_the_process() {
     let all = commands(&other);
     let expected = "'/opt/my nginx/nginx' -p /srv/web -t -c /etc/nginx/nginx.conf && kill -HUP 100";
     assert!(all.iter().any(|command| command == expected), "{all:#?}");
-    assert!(
-        !all.iter().any(|command| command.contains("systemctl")),
-        "{all:#?}"
-    );
+    assert!(!all.iter().any(|command| command.contains("systemctl")), "{all:#?}");
 
     // Another file than that of the process: it would not take it over.
     let mut named = facts.clone();
@@ -183,15 +162,8 @@ fn commands_name_the_configuration_and_the_process() {
         configuration.file = "/tmp/new.conf".to_owned();
     }
     let all = commands(&named);
-    assert!(
-        all.iter()
-            .any(|command| command == "nginx -t -c /tmp/new.conf"),
-        "{all:#?}"
-    );
-    assert!(
-        !all.iter().any(|command| command.contains("HUP")),
-        "{all:#?}"
-    );
+    assert!(all.iter().any(|command| command == "nginx -t -c /tmp/new.conf"), "{all:#?}");
+    assert!(!all.iter().any(|command| command.contains("HUP")), "{all:#?}");
 
     // A container's files and sysctls are not this host's.
     if let Some(proxy) = &mut facts.proxy {
@@ -200,16 +172,13 @@ fn commands_name_the_configuration_and_the_process() {
     let all = commands(&facts);
     for command in &all {
         let is_here = command.contains("/etc/nginx") || command.starts_with("echo 'net.");
-        assert!(
-            !is_here && !command.starts_with("sysctl -w net.core"),
-            "{all:#?}"
-        );
+        assert!(!is_here && !command.starts_with("sysctl -w net.core"), "{all:#?}");
     }
     let inside = "nsenter --net=/proc/100/ns/net sysctl -w net.core.somaxconn=2048";
     assert!(all.iter().any(|command| command == inside), "{all:#?}");
 }
 
-/// A shell or sed would take such texts for something else, and sed would not find the others.
+/// A shell or sed would misread some of these texts, and sed would not find the others.
 #[test]
 fn commands_are_words_of_a_shell_or_no_commands() {
     let host = Host::debian();
@@ -217,18 +186,11 @@ fn commands_are_words_of_a_shell_or_no_commands() {
     let site = format!(
         "{SITE}server {{ listen 81; gzip on; {types}\n access_log\n   /var/log/a.log; }}\n"
     );
-    host.write(
-        "/etc/nginx/sites-enabled/it's new",
-        &site.replace("origin", "other"),
-    );
+    host.write("/etc/nginx/sites-enabled/it's new", &site.replace("origin", "other"));
     for id in ["gzip-of-compressed", "access-log-unbuffered"] {
         let mut facts = host.facts();
         facts.asked = Asked::default();
-        let finding = examine(&facts)
-            .findings
-            .into_iter()
-            .find(|one| one.id == id)
-            .expect(id);
+        let finding = examine(&facts).findings.into_iter().find(|one| one.id == id).expect(id);
         let change = &finding.change[0];
         match id {
             "gzip-of-compressed" => {
@@ -238,16 +200,10 @@ fn commands_are_words_of_a_shell_or_no_commands() {
                     .status();
                 assert!(status.is_ok_and(|status| status.success()), "{change}");
                 let text = host.read("/etc/nginx/sites-enabled/it's new");
-                assert!(
-                    text.contains("gzip_types text/css x/$(touch EVIL) y/it's;"),
-                    "{text}"
-                );
+                assert!(text.contains("gzip_types text/css x/$(touch EVIL) y/it's;"), "{text}");
                 assert!(!host.root().join("EVIL").exists());
             }
-            _ => assert!(
-                change.starts_with("sed ") || change.starts_with("# /"),
-                "{change}"
-            ),
+            _ => assert!(change.starts_with("sed ") || change.starts_with("# /"), "{change}"),
         }
     }
     let split = "server { listen 82;\n keepalive_timeout\n 0; }";

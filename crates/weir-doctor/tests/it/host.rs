@@ -1,4 +1,4 @@
-//! A folder that stands for a host.
+//! A folder laid out like the root of a host.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ http {
 }
 ";
 
-/// A site that passes everything on, to one origin server.
+/// A site that passes all requests to one origin server.
 pub(crate) const SITE: &str = "upstream origin {
 \tserver 10.0.0.2:8080;
 }
@@ -41,12 +41,9 @@ server {
 ";
 
 impl Host {
-    /// Debian as it is installed, with two CPUs, 4 GiB, and nginx before one origin server.
+    /// Debian as installed, with two CPUs, 4 GiB, and nginx in front of one origin server.
     pub(crate) fn debian() -> Host {
-        let host = Host {
-            folder: tempfile::tempdir().expect("a folder"),
-            asked: Asked::default(),
-        };
+        let host = Host { folder: tempfile::tempdir().expect("a folder"), asked: Asked::default() };
         for (name, value) in [
             ("fs/file-max", "9223372036854775807"),
             ("fs/file-nr", "1312\t0\t9223372036854775807"),
@@ -83,7 +80,7 @@ impl Host {
         host
     }
 
-    /// nginx's processes: a master and two workers with these CPUs and limits.
+    /// Adds nginx's processes: a master and two workers, with these CPUs and limits.
     pub(crate) fn running(&self, cpus: &str, soft: u64, hard: u64) {
         let master = "nginx: master process /usr/sbin/nginx -g daemon on;";
         for (pid, parent, title) in [
@@ -105,14 +102,13 @@ impl Host {
         }
     }
 
-    /// Overflows and drops of accept queues, and drops of SYN queues.
+    /// Sets the counters of accept queue overflows and drops, and of SYN queue drops.
     pub(crate) fn counters(&self, numbers: &str) {
         let names = "TcpExt: ListenOverflows ListenDrops TCPReqQFullDrop";
         let text = format!("{names}\nTcpExt: {numbers}\n");
         self.write("/proc/net/netstat", &text);
     }
 
-    /// Puts something in the place of the site.
     pub(crate) fn site(&self, text: &str) {
         self.write("/etc/nginx/sites-enabled/default", text);
     }
@@ -154,13 +150,15 @@ impl Host {
         examine(&self.facts())
     }
 
-    /// The one finding of this rule.
     #[track_caller]
     pub(crate) fn finding(&self, id: &str) -> Finding {
         let examination = self.examined();
         let all: Vec<&str> = examination.findings.iter().map(|one| one.id).collect();
-        let found = examination.findings.iter().find(|one| one.id == id);
-        let found = found.unwrap_or_else(|| panic!("no {id} in {all:?}"));
+        let found = examination
+            .findings
+            .iter()
+            .find(|one| one.id == id)
+            .unwrap_or_else(|| panic!("no {id} in {all:?}"));
         found.clone()
     }
 
@@ -171,7 +169,7 @@ impl Host {
         assert!(found.is_none(), "{found:#?}");
     }
 
-    /// Does to the folder what a finding says, as far as it is sed's work.
+    /// Runs the `sed` commands of a finding on the folder.
     pub(crate) fn obey(&self, finding: &Finding) {
         let commands = finding.change.iter();
         for command in commands.filter(|line| line.starts_with("sed ")) {

@@ -1,4 +1,4 @@
-//! Rule by rule: what sets it off, what does not, and that its own commands put it right.
+//! Each rule: the facts that trigger it, those that do not, and that its own commands fix the problem.
 
 use proptest::prelude::*;
 use weir_doctor::{Asked, Finding, Listener, Request, Severity, Unread, examine, gather, text};
@@ -24,10 +24,7 @@ fn static_files_take_one_connection_and_two_descriptors() {
     host.site("server { listen 80; }");
     host.is_silent_about("worker-connections-too-few");
     let finding = host.finding("descriptors-too-few");
-    assert!(
-        finding.evidence[0].starts_with("/proc/101/limits: "),
-        "{finding:?}"
-    );
+    assert!(finding.evidence[0].starts_with("/proc/101/limits: "), "{finding:?}");
 }
 
 #[test]
@@ -35,11 +32,7 @@ fn the_workers_limit_counts_and_not_what_the_file_says() {
     let host = Host::debian().asking(2000, 10.0);
     let raised = format!("worker_rlimit_nofile 2000000;\n{DEBIAN_NGINX}");
     host.write("/etc/nginx/nginx.conf", &raised);
-    for id in [
-        "descriptors-too-few",
-        "rlimit-not-taken",
-        "descriptors-above-nr-open",
-    ] {
+    for id in ["descriptors-too-few", "rlimit-not-taken", "descriptors-above-nr-open"] {
         host.finding(id);
     }
     host.running("0-1", 2_000_000, 2_000_000);
@@ -132,10 +125,7 @@ fn keepalive_needs_the_protocol_and_the_field() {
     host.is_silent_about("origin-keepalive-inert");
 
     // A field set in the location hides those of the server.
-    let (version, field) = (
-        "proxy_http_version 1.1;",
-        "proxy_set_header Connection \"\";",
-    );
+    let (version, field) = ("proxy_http_version 1.1;", "proxy_set_header Connection \"\";");
     let of_server = kept.replace("\tlisten", &format!("\t{version} {field}\n\tlisten"));
     let own = "\t\tproxy_set_header Host $host;\n\t\tproxy_pass";
     host.site(&of_server.replace("\t\tproxy_pass", own));
@@ -144,13 +134,12 @@ fn keepalive_needs_the_protocol_and_the_field() {
     host.is_silent_about("origin-keepalive-inert");
 }
 
-/// The usual `map`, in one line or several, and with the other default.
+/// The common `map`, in one line or several, and with the opposite default.
 #[test]
 fn a_map_that_closes_what_asks_for_no_upgrade_is_found() {
     let field = "\t\tproxy_http_version 1.1;\n\t\tproxy_set_header Upgrade $http_upgrade;\n\
                  \t\tproxy_set_header Connection $connection_upgrade;\n\t\tproxy_pass";
-    let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
-    let kept = kept.replace("\t\tproxy_pass", field);
+    let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;").replace("\t\tproxy_pass", field);
     for (entries, is_closed) in [
         ("default upgrade; '' close;", true),
         ("default upgrade;\n    ''   close;\n", true),
@@ -164,10 +153,7 @@ fn a_map_that_closes_what_asks_for_no_upgrade_is_found() {
         if is_closed {
             let finding = host.finding("origin-keepalive-inert");
             let evidence = finding.evidence.join("\n");
-            assert!(
-                evidence.contains("Connection $connection_upgrade"),
-                "{evidence}"
-            );
+            assert!(evidence.contains("Connection $connection_upgrade"), "{evidence}");
             assert!(evidence.contains(" close\n"), "{evidence}");
             host.obey(&finding);
         }
@@ -180,10 +166,7 @@ fn a_map_that_closes_what_asks_for_no_upgrade_is_found() {
     let mut facts = host.facts();
     facts.nginx_version = Some([1, 29, 7]);
     let found = examine(&facts).findings;
-    assert!(
-        found.iter().any(|one| one.id == "origin-keepalive-inert"),
-        "{found:?}"
-    );
+    assert!(found.iter().any(|one| one.id == "origin-keepalive-inert"), "{found:?}");
 }
 
 #[test]
@@ -215,12 +198,9 @@ fn the_smaller_of_backlog_and_somaxconn_and_which_of_them() {
     host.obey(&inert);
     host.is_silent_about("somaxconn-inert");
     host.is_silent_about("backlog-capped");
-    let text = std::fs::read_to_string(host.root().join("etc/nginx/sites-enabled/default"));
-    let text = text.unwrap();
-    assert!(
-        text.contains("listen 80 default_server backlog=32768;"),
-        "{text}"
-    );
+    let text =
+        std::fs::read_to_string(host.root().join("etc/nginx/sites-enabled/default")).unwrap();
+    assert!(text.contains("listen 80 default_server backlog=32768;"), "{text}");
 }
 
 #[test]
@@ -228,11 +208,8 @@ fn what_the_kernel_keeps_stands_above_what_the_files_say() {
     let host = Host::debian();
     let mut facts = host.facts();
     facts.asked.connections_per_second = Some(2000.0);
-    facts.listeners = Some(vec![Listener {
-        address: "0.0.0.0:80".parse().unwrap(),
-        waiting: 0,
-        backlog: 128,
-    }]);
+    facts.listeners =
+        Some(vec![Listener { address: "0.0.0.0:80".parse().unwrap(), waiting: 0, backlog: 128 }]);
     let findings = examine(&facts).findings;
     let of = |id: &str| findings.iter().find(|one| one.id == id).expect(id).clone();
     let evidence = of("backlog-not-in-force").evidence.join("\n");
@@ -268,7 +245,7 @@ fn advice_that_does_nothing_is_caught() {
     }
 }
 
-/// All commands of an examination are obeyed, and no directive is there twice.
+/// All commands of an examination are followed, and no directive is duplicated.
 #[test]
 fn all_remedies_go_together() {
     let host = Host::debian().asking(20_000, 2000.0);
@@ -298,15 +275,12 @@ fn all_remedies_go_together() {
         assert_eq!(configuration.all(&[name]).len(), times, "{name}");
     }
     let first = configuration.all(&["listen"])[0].statement.words();
-    assert!(
-        first.ends_with("default_server backlog=32768 reuseport"),
-        "{first}"
-    );
+    assert!(first.ends_with("default_server backlog=32768 reuseport"), "{first}");
     host.is_silent_about("origin-ports-run-out");
     host.is_silent_about("origin-keepalive-missing");
 }
 
-/// WebSocket as it is written by hand keeps its header.
+/// A hand-written WebSocket header is kept.
 #[test]
 fn the_header_of_an_upgrade_stays() {
     let by_hand = "\t\tproxy_http_version 1.1;\n\t\tproxy_set_header Upgrade $http_upgrade;\n\
@@ -321,7 +295,7 @@ fn the_header_of_an_upgrade_stays() {
     assert!(site.contains("keepalive 64;"), "{site}");
 }
 
-/// What an `if` may not have stands before it, once for all that its location passes on.
+/// Directives that an `if` may not contain are put before it, once for all passes of its location.
 #[test]
 fn what_an_if_passes_on_gets_its_protocol_from_the_location() {
     let host = Host::debian();
@@ -358,10 +332,7 @@ fn a_variable_that_holds_one_thing_is_taken_for_it() {
         "",
     ] {
         let found = of(sets).findings;
-        assert!(
-            !found.iter().any(|one| one.id.starts_with("origin-")),
-            "{sets}: {found:?}"
-        );
+        assert!(!found.iter().any(|one| one.id.starts_with("origin-")), "{sets}: {found:?}");
     }
 }
 
@@ -377,24 +348,18 @@ fn ports_are_those_of_the_place_with_the_fewest_origin_servers() {
     assert!(title.ends_with("at 470/s"), "{title}");
 }
 
-/// nginx may not raise the hard limit: what raises it is the unit's, the container's or the shell's.
+/// nginx may not raise the hard limit: the unit, the container or the shell that starts it has to.
 #[test]
 fn a_limit_above_the_hard_one_is_to_be_raised_outside() {
     let host = Host::debian().asking(20_000, 100.0);
     host.running("0-1", 20_000, 20_000);
     let obeyed = host.finding("descriptors-too-few");
-    assert!(
-        obeyed.change[0].contains("worker_rlimit_nofile"),
-        "{obeyed:?}"
-    );
+    assert!(obeyed.change[0].contains("worker_rlimit_nofile"), "{obeyed:?}");
     host.obey(&obeyed);
     for id in ["descriptors-too-few", "rlimit-not-taken"] {
         let finding = host.finding(id);
         let change = finding.change.join("\n");
-        assert!(
-            change.contains("systemctl edit nginx.service: LimitNOFILE="),
-            "{change}"
-        );
+        assert!(change.contains("systemctl edit nginx.service: LimitNOFILE="), "{change}");
         assert!(!change.contains("sed"), "{change}");
     }
 }
@@ -402,10 +367,7 @@ fn a_limit_above_the_hard_one_is_to_be_raised_outside() {
 #[test]
 fn other_rules_have_their_cause() {
     let nginx = |to: &str| DEBIAN_NGINX.replace("gzip on;", to);
-    let (conf, tw) = (
-        "/etc/nginx/nginx.conf",
-        "/proc/sys/net/ipv4/tcp_max_tw_buckets",
-    );
+    let (conf, tw) = ("/etc/nginx/nginx.conf", "/proc/sys/net/ipv4/tcp_max_tw_buckets");
     let small = "server { listen 127.0.0.1:40000; }".to_owned();
     let memory = "/proc/sys/net/ipv4/tcp_mem";
     let aborts = "/proc/sys/net/ipv4/tcp_abort_on_overflow";
@@ -435,7 +397,7 @@ fn other_rules_have_their_cause() {
 }
 
 proptest! {
-    /// Whatever load is asked for, more of it never has fewer errors.
+    /// More load never gives fewer errors.
     #[test]
     fn more_load_is_never_easier(connections in 1_u64..1_000_000_000, rate in 1.0..1e9) {
         let host = Host::debian();

@@ -1,4 +1,4 @@
-//! Hosts laid out in a folder, read and judged as a real one is.
+//! Hosts laid out in a folder, read and judged like a real one.
 
 mod cluster;
 mod false_alarms;

@@ -1,4 +1,4 @@
-//! What is read, in what order, and that nothing is written.
+//! Reading of a host: the files, their order, and that nothing is written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,8 +18,7 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
     host.write("/run/sysctl.d/40-b.conf", odd);
     host.write("/etc/sysctl.conf", "net.core.somaxconn = 4\n");
     let facts = host.facts();
-    let lines = facts.sysctl_lines.iter();
-    let all: Vec<String> = lines.map(SysctlLine::evidence).collect();
+    let all: Vec<String> = facts.sysctl_lines.iter().map(SysctlLine::evidence).collect();
     assert_eq!(
         all,
         [
@@ -32,16 +31,9 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
     host.finding("sysctl-conf-not-read");
 }
 
-/// The listeners of a configuration with their places.
 fn listens(facts: &Facts) -> Vec<String> {
-    let all = facts
-        .configuration
-        .as_ref()
-        .expect("it is read")
-        .all(&["listen"]);
-    all.iter()
-        .map(|placed| placed.statement.evidence())
-        .collect()
+    let all = facts.configuration.as_ref().expect("it is read").all(&["listen"]);
+    all.iter().map(|placed| placed.statement.evidence()).collect()
 }
 
 #[test]
@@ -95,11 +87,7 @@ fn what_is_missing_is_said() {
 fn mistakes_are_errors_with_their_place() {
     let host = Host::debian();
     let refused = |host: &Host, pid| {
-        let request = Request {
-            root: Some(host.root().to_owned()),
-            pid,
-            ..Request::default()
-        };
+        let request = Request { root: Some(host.root().to_owned()), pid, ..Request::default() };
         gather(&request).unwrap_err().to_string()
     };
     assert!(refused(&host, Some(7)).contains("process 7 is not an nginx"));
@@ -107,14 +95,12 @@ fn mistakes_are_errors_with_their_place() {
     assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf:1: includes are nested"));
     host.write("/etc/nginx/conf.d/a.conf", "server {\n");
     assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf: line 1"));
-    let missing = gather(&Request {
-        nginx: Some("/nowhere/nginx.conf".into()),
-        ..Request::default()
-    });
+    let missing =
+        gather(&Request { nginx: Some("/nowhere/nginx.conf".into()), ..Request::default() });
     assert!(matches!(missing, Err(GatherError::Unreadable { .. })));
 }
 
-/// A proxy with a root folder of its own has links that lead to somewhere in it.
+/// The links of a proxy with its own root folder are resolved within that folder.
 #[test]
 fn links_lead_to_nowhere_else() {
     let host = Host::debian();
@@ -129,30 +115,20 @@ fn links_lead_to_nowhere_else() {
     let listens = listens(&facts);
     assert_eq!(listens[1], "/etc/nginx/sites-enabled/shop:1: listen 8123");
     let unread = facts.unread.iter().find(|one| one.what.ends_with("/out"));
-    assert!(
-        unread.is_some_and(|one| one.why.contains("No such file")),
-        "{unread:?}"
-    );
+    assert!(unread.is_some_and(|one| one.why.contains("No such file")), "{unread:?}");
 }
 
 #[test]
 fn what_is_no_regular_file_is_not_opened() {
     let host = Host::debian();
-    for path in [
-        "etc/nginx/sites-enabled/fifo",
-        "etc/sysctl.d/9.conf",
-        "proc/100/limits",
-        "proc/7/cmdline",
-    ] {
+    for path in
+        ["etc/nginx/sites-enabled/fifo", "etc/sysctl.d/9.conf", "proc/100/limits", "proc/7/cmdline"]
+    {
         let path = host.root().join(path);
         fs::create_dir_all(path.parent().expect("it has one")).expect("own folder");
         let _ = fs::remove_file(&path);
         let made = std::process::Command::new("mkfifo").arg(&path).status();
-        assert!(
-            made.is_ok_and(|status| status.success()),
-            "{}",
-            path.display()
-        );
+        assert!(made.is_ok_and(|status| status.success()), "{}", path.display());
     }
     let socket = host.root().join("etc/nginx/sites-enabled/socket");
     let _listener = std::os::unix::net::UnixListener::bind(socket).expect("own folder");
@@ -173,27 +149,18 @@ fn includes_have_an_end() {
     host.write("/etc/nginx/b", &"include c;\n".repeat(300));
     host.write("/etc/nginx/c", "");
     let refused = |host: &Host| {
-        let request = Request {
-            root: Some(host.root().to_owned()),
-            ..Request::default()
-        };
+        let request = Request { root: Some(host.root().to_owned()), ..Request::default() };
         gather(&request).unwrap_err().to_string()
     };
     let why = refused(&host);
-    assert!(
-        why.contains("/etc/nginx/b:") && why.contains("50,000 files"),
-        "{why}"
-    );
+    assert!(why.contains("/etc/nginx/b:") && why.contains("50,000 files"), "{why}");
     host.write("/etc/nginx/b", "");
     let line = format!("#{}\n", "x".repeat(1000));
     host.write("/etc/nginx/c", &line.repeat(36 << 10));
     host.write("/etc/nginx/conf.d/a.conf", "include c;\ninclude c;\n");
     let unread = host.facts().unread;
     let found = unread.iter().find(|one| one.what == "/etc/nginx/c");
-    assert!(
-        found.is_some_and(|one| one.why.contains("is larger than")),
-        "{unread:?}"
-    );
+    assert!(found.is_some_and(|one| one.why.contains("is larger than")), "{unread:?}");
 }
 
 #[test]
@@ -203,17 +170,9 @@ fn of_several_nginx_one_is_to_be_named() {
     host.write("/proc/200/cmdline", title);
     host.write("/proc/200/comm", "nginx\n");
     host.write("/proc/200/status", "Name:\tnginx\nPPid:\t1\n");
-    host.write(
-        "/srv/other.conf",
-        "events { }\nhttp { server { listen 8124; } }\n",
-    );
+    host.write("/srv/other.conf", "events { }\nhttp { server { listen 8124; } }\n");
     let asked = |pid, nginx| {
-        gather(&Request {
-            root: Some(host.root().to_owned()),
-            pid,
-            nginx,
-            ..Request::default()
-        })
+        gather(&Request { root: Some(host.root().to_owned()), pid, nginx, ..Request::default() })
     };
     let error = asked(None, None).unwrap_err();
     assert_eq!(error.to_string(), "2 nginx are running here; name one");
@@ -240,10 +199,7 @@ fn tree(folder: &Path) -> Tree {
     for entry in fs::read_dir(folder).expect("own folder") {
         let path = entry.expect("own folder").path();
         let changed = fs::symlink_metadata(&path).and_then(|data| data.modified());
-        let text = match path.is_dir() {
-            true => Vec::new(),
-            false => fs::read(&path).expect("own folder"),
-        };
+        let text = if path.is_dir() { Vec::new() } else { fs::read(&path).expect("own folder") };
         all.extend(path.is_dir().then(|| tree(&path)).into_iter().flatten());
         all.insert(path, (changed.expect("own folder"), text));
     }

@@ -1,4 +1,4 @@
-//! Whole examinations, as their readers see them.
+//! Whole examinations, as displayed.
 
 use weir_doctor::{Listener, examine, text};
 
@@ -17,11 +17,8 @@ fn debian_as_it_is_installed_without_a_load() {
 fn debian_as_it_is_installed_under_study_a_s_load() {
     let host = Host::debian().asking(1000, 1000.0);
     let mut facts = host.facts();
-    facts.listeners = Some(vec![Listener {
-        address: "0.0.0.0:80".parse().unwrap(),
-        waiting: 3,
-        backlog: 511,
-    }]);
+    facts.listeners =
+        Some(vec![Listener { address: "0.0.0.0:80".parse().unwrap(), waiting: 3, backlog: 511 }]);
     insta::assert_snapshot!(text(&examine(&facts), 100, false));
 }
 
@@ -43,11 +40,8 @@ net.ipv4.tcp_low_latency = 1
 ",
     );
     host.write("/etc/sysctl.conf", "net.core.somaxconn = 1024\n");
-    std::os::unix::fs::symlink(
-        "../sysctl.conf",
-        host.root().join("etc/sysctl.d/99-sysctl.conf"),
-    )
-    .expect("own folder");
+    std::os::unix::fs::symlink("../sysctl.conf", host.root().join("etc/sysctl.d/99-sysctl.conf"))
+        .expect("own folder");
     for (name, value) in [
         ("fs/file-max", "100000"),
         ("net/core/somaxconn", "1024"),

@@ -1,9 +1,9 @@
-//! Upstream blocks that keep connections, and places that have a load to keep them for.
+//! Upstream blocks that keep connections, and locations that serve a load.
 
 use crate::host::{Host, SITE};
 
-/// What to write is about the place that has no upstream block, and its scheme stays. The site has an upstream `origin` already,
-/// and nginx takes no second one of that name.
+/// The remedy creates an upstream block and keeps the scheme. The site already has an upstream `origin`, and nginx
+/// accepts no second one of that name.
 #[test]
 fn an_origin_server_behind_tls_gets_an_upstream_of_its_port() {
     let host = Host::debian();
@@ -18,21 +18,15 @@ fn an_origin_server_behind_tls_gets_an_upstream_of_its_port() {
         "location /b { proxy_set_header Host b; proxy_pass https://[2001:db8::1]/x; } location / {";
     host.site(&SITE.replace("location / {", behind));
     let change = host.finding("origin-keepalive-missing").change.join("\n");
-    let expected = [
-        "server [2001:db8::1]:443;",
-        "proxy_pass https://origin_2/x;",
-    ];
-    assert!(
-        expected.iter().all(|part| change.contains(part)),
-        "{change}"
-    );
+    let expected = ["server [2001:db8::1]:443;", "proxy_pass https://origin_2/x;"];
+    assert!(expected.iter().all(|part| change.contains(part)), "{change}");
     assert!(!change.contains("Header Host"), "{change}");
 }
 
 const FIELDS: &str = "proxy_http_version 1.1; proxy_set_header Connection \"\";";
 const MAP: &str = "map $http_upgrade $cu { default upgrade; '' close; }";
 
-/// Sites as they are, what obeying gives until nothing more is to be obeyed, and remarks that are left.
+/// Sites before and after following the commands until none is left, and the remarks that remain.
 #[rustfmt::skip]
 const PATCHED: &[(&str, &str, &str)] = &[
     // A balancing method that stands behind `keepalive` takes its place.
@@ -83,20 +77,14 @@ fn commands_change_what_they_are_for_and_nothing_else() {
             found.iter().for_each(|one| host.obey(one));
             remarks = found.iter().flat_map(|one| one.change.clone()).collect();
         }
-        assert_eq!(
-            host.read("/etc/nginx/sites-enabled/default"),
-            written(after)
-        );
+        assert_eq!(host.read("/etc/nginx/sites-enabled/default"), written(after));
         assert!(remarks.contains(remark), "{remark}: {remarks}");
-        assert!(
-            !remark.is_empty() || remarks.is_empty(),
-            "{before}: {remarks}"
-        );
+        assert!(!remark.is_empty() || remarks.is_empty(), "{before}: {remarks}");
     }
 }
 
-/// Beside an upstream block goes what nginx took from `proxy_pass` before: the header Host, the name in the handshake, and
-/// what a name at run time is looked up by. What a server sets for its locations stays in force.
+/// A new upstream block comes with what nginx derived from `proxy_pass` before: the Host header, the name in the
+/// handshake, and the resolver for a name at run time. Settings that locations inherit from their server stay in force.
 #[test]
 fn an_upstream_keeps_the_names_of_what_it_replaces() {
     for (server, location, expected, never) in [
@@ -109,10 +97,7 @@ fn an_upstream_keeps_the_names_of_what_it_replaces() {
         (
             "proxy_http_version 1.1;",
             "proxy_ssl_server_name on; proxy_pass https://back.example/x/;",
-            &[
-                "becomes `proxy_pass https://origin/x/;`",
-                "proxy_ssl_name back.example;",
-            ],
+            &["becomes `proxy_pass https://origin/x/;`", "proxy_ssl_name back.example;"],
             "proxy_http_version",
         ),
         (
@@ -132,10 +117,7 @@ fn an_upstream_keeps_the_names_of_what_it_replaces() {
         host.site(&site);
         let finding = host.finding("origin-keepalive-missing");
         let change = finding.change.join("\n");
-        assert!(
-            expected.iter().all(|part| change.contains(part)),
-            "{change}"
-        );
+        assert!(expected.iter().all(|part| change.contains(part)), "{change}");
         assert!(!change.contains(never), "{change}");
         host.obey(&finding);
         let site = host.read("/etc/nginx/sites-enabled/default");
@@ -143,10 +125,7 @@ fn an_upstream_keeps_the_names_of_what_it_replaces() {
         let (above, inside) = site.split_once("location").unwrap();
         assert!(above.contains(&format!("\t{server}\n")), "{site}");
         let header = server.strip_prefix("proxy_set_header");
-        for part in header
-            .into_iter()
-            .chain(["Connection \"\";", "proxy_set_header Host "])
-        {
+        for part in header.into_iter().chain(["Connection \"\";", "proxy_set_header Host "]) {
             assert!(inside.contains(part), "{part}: {site}");
         }
         let redirects = inside.contains("proxy_redirect ");
@@ -158,7 +137,7 @@ fn an_upstream_keeps_the_names_of_what_it_replaces() {
     assert_eq!(host.finding("origin-keepalive-missing").change, [""; 0]);
 }
 
-/// Servers that redirect all, or answer by themselves, have no load; those that answer from files have.
+/// Servers that redirect everything or answer by themselves have no load; servers of static files have.
 #[test]
 fn what_redirects_is_no_place_of_a_load() {
     const IDS: [&str; 2] = ["client-keepalive-off", "backlog-short"];
@@ -173,10 +152,7 @@ fn what_redirects_is_no_place_of_a_load() {
     host.site(&site("root /srv;"));
     for id in IDS {
         let evidence = host.finding(id).evidence.join("\n");
-        assert!(
-            evidence.contains("default:") && !evidence.contains("8050"),
-            "{evidence}"
-        );
+        assert!(evidence.contains("default:") && !evidence.contains("8050"), "{evidence}");
     }
     host.site(&site("rewrite ^/(.*)$ https://a.example/$1 permanent;"));
     IDS.iter().for_each(|id| host.is_silent_about(id));

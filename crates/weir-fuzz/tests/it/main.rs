@@ -1,4 +1,4 @@
-//! The fuzz targets without a fuzzer: seeds as they are, and mutated the same way every time.
+//! The fuzz targets without a fuzzer: on the seeds as they are, and on mutations that are the same every time.
 
 mod mutate;
 mod replay;

@@ -1,8 +1,8 @@
-//! A plain byte mutator: what a fuzzer does, without its guide.
+//! A plain byte mutator, like a fuzzer's but without guidance by coverage.
 
 use weir_fuzz::dice::Dice;
 
-/// Pieces of HTTP/1.1, TLS records and logs that a parser decides by.
+/// Pieces of HTTP/1.1, TLS records and logs that are significant to a parser.
 #[rustfmt::skip]
 const WORDS: [&[u8]; 35] = [
     b"\r\n", b"\n", b"\r", b"\r\n\r\n", b"\r\n ", b":", b" ", b"\t", b",", b";", b"\"", b"\0",
@@ -15,10 +15,10 @@ const WORDS: [&[u8]; 35] = [
     b"\"GET / HTTP/1.1\"", b"9999999999.999999999",
 ];
 
-/// Longest input that mutation makes.
+/// Longest input that a mutation creates, in bytes.
 const LONGEST: usize = 4096;
 
-/// `seed` with a few changes; `other` is spliced in now and then.
+/// Returns `seed` with a few changes; now and then a part of `other` is spliced in.
 pub(crate) fn mutated(dice: &mut Dice, seed: &[u8], other: &[u8]) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=dice.below(4) {

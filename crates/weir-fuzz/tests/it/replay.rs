@@ -1,4 +1,4 @@
-//! Every seed gives what its name says, and the targets hold for it and for mutations of it.
+//! Checks that every seed has the result that its name says, and that the targets hold for it and for mutations of it.
 
 use weir_agent::message::Incoming;
 use weir_fuzz::dice::Dice;
@@ -12,16 +12,16 @@ use weir_model::tls::{TlsSpec, Trust};
 use crate::mutate::mutated;
 use crate::seeds::{self, Seed};
 
-/// Mutations of all seeds of a target; a few seconds without optimization.
+/// Number of mutations of all seeds of a target; they take a few seconds without optimization.
 const MUTATIONS: usize = 5_000;
 
-/// The same where each costs a server with its threads.
+/// Number of mutations for the agent target, each of which needs a server with its threads.
 const AGENT_MUTATIONS: usize = 1_000;
 
-/// The same where each costs some thirty handshakes.
+/// Number of mutations for the TLS target, each of which needs some thirty handshakes.
 const TLS_MUTATIONS: usize = 200;
 
-/// Replays the seeds of a target, then so many mutations of them.
+/// Replays the seeds of a target, then `mutations` mutations of them.
 fn hold(target: &str, mutations: usize, holds: fn(&[u8])) {
     let seeds = seeds::of(target);
     for (_, bytes) in &seeds {
@@ -101,7 +101,7 @@ fn the_limit_of_a_size_line_is_not_that_of_all_together() {
     assert_eq!(sure[0].end.read.content_bytes, 6000);
 }
 
-/// What a connection's bytes came to.
+/// Result of parsing the bytes of a connection.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Complete,
@@ -109,7 +109,7 @@ enum Fate {
     Bad(ParseError),
 }
 
-/// Compares what became of a seed with what its name says.
+/// Checks that the result of a seed is the one that its name says.
 fn named(seed: &Seed, fate: &Fate) {
     let (name, bytes) = seed;
     let right = match fate {
@@ -159,12 +159,10 @@ fn of_client(bytes: &[u8]) -> Fate {
     Fate::Complete
 }
 
-/// What a TLS client makes of the bytes as a server's first.
+/// Feeds the bytes to a new TLS client as a server's first ones. Returns the error, or `None` if the client waits for
+/// more.
 fn of_tls_server(bytes: &[u8]) -> Option<TlsErrorKind> {
-    let spec = TlsSpec {
-        trust: Trust::Insecure,
-        ..TlsSpec::default()
-    };
+    let spec = TlsSpec { trust: Trust::Insecure, ..TlsSpec::default() };
     let mut connector = Connector::new(&spec, "localhost").expect("nothing that is refused");
     let mut bytes = bytes.to_vec();
     let mut out = Vec::new();
@@ -229,10 +227,7 @@ fn the_reference_is_sure_of_what_usual_servers_and_clients_send() {
     // Were it sure of nothing, it would never disagree.
     for server in ["nginx", "apache", "haproxy", "envoy", "caddy"] {
         let seeds = seeds::of("response");
-        let seeds: Vec<_> = seeds
-            .iter()
-            .filter(|(name, _)| name.starts_with(server))
-            .collect();
+        let seeds: Vec<_> = seeds.iter().filter(|(name, _)| name.starts_with(server)).collect();
         assert!(!seeds.is_empty(), "{server}");
         for (name, bytes) in seeds {
             let sure = weir_fuzz::reference::responses(bytes, false);

@@ -1,19 +1,18 @@
 //! The seeds in `fuzz/corpus`, one folder for each target.
 //!
-//! A file holds what a peer sends over one connection, word for word. The begin of its name says
-//! what becomes of it: `bad-` is refused, `early-` is cut off, `head-` answers a HEAD; all others
-//! are complete messages. What a TLS server said was said to another client, so that no handshake
-//! comes of it: `alert-`, `clear-` (no TLS) and `oversize-` say why, `bad-` is refused otherwise.
-//! A trace is a file as it is, refused if it is `bad-`; so is a histogram. An agent's seeds are what is asked after the
-//! greeting; of `bad-` ones something is not understood.
+//! A file holds the bytes that a peer sends over one connection. The prefix of its name says the result: `bad-` is
+//! refused, `early-` is cut off, `head-` answers a HEAD; all others are complete messages. The bytes of a TLS server
+//! were recorded with another client, so that they complete no handshake: `alert-`, `clear-` (no TLS) and `oversize-`
+//! say why, `bad-` is refused for another reason. A trace is a whole file, refused if it is `bad-`; so is a histogram.
+//! An agent's seeds are the requests after the greeting; `bad-` ones contain something that cannot be decoded.
 
 use std::fs::DirEntry;
 use std::path::Path;
 
-/// A seed: its name and its bytes.
+/// Name and bytes of a seed.
 pub(crate) type Seed = (String, Vec<u8>);
 
-/// The seeds of a target, by name.
+/// Returns the seeds of a target, sorted by name.
 pub(crate) fn of(target: &str) -> Vec<Seed> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let folder = corpus.join(target);

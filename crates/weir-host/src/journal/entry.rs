@@ -8,94 +8,95 @@ use super::key::{Key, normal};
 use super::place;
 use super::settings::{SettingError, Settings};
 
-/// What became of a setting, or would become of it.
+/// Outcome of putting a setting back, either actual or expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
-    /// It had a value of weir's, and has its value before again.
+    /// The setting had a value that weir gave it, and has its original value again.
     PutBack,
-    /// It had its value before.
+    /// The setting already had its original value.
     Already,
-    /// It has a value that weir did not give it. Left alone.
+    /// The setting has a value that weir did not give it. Left alone.
     Differs {
-        /// That value.
+        /// Value that the setting has.
         found: String,
     },
-    /// There is no such setting now, or its network namespace is gone.
+    /// The setting no longer exists, or its network namespace is gone.
     Gone,
-    /// It was changed before the last boot, which sysctls do not survive.
+    /// The setting was changed before the last boot; sysctls do not survive a boot.
     OtherBoot,
-    /// It was changed in a network namespace that the calling thread is not in. Left alone.
+    /// The setting was changed in a network namespace that the calling thread is not in. Left alone.
     Elsewhere {
-        /// Which, such as `net:[4026532281]`.
+        /// Network namespace of the change, such as `net:[4026532281]`.
         namespace: String,
     },
-    /// It could not be read or put back.
+    /// The setting could not be read or put back.
     Failed {
-        /// Why.
+        /// Reason of the failure.
         words: String,
     },
 }
 
 impl Outcome {
-    /// Whether nothing of weir's is left.
+    /// Returns true if the setting keeps no value of weir's.
     pub fn is_restored(&self) -> bool {
         use Outcome::{Already, Gone, OtherBoot, PutBack};
         matches!(self, PutBack | Already | Gone | OtherBoot)
     }
 
-    /// Whether the journal has no more business with the setting once the user knows.
+    /// Returns true if the journal can close the setting once the user knows the outcome.
     pub(super) fn closes(&self) -> bool {
         self.is_restored() || matches!(self, Outcome::Differs { .. })
     }
 }
 
-/// A setting that weir changed, and what became of it.
+/// A setting that weir changed, and the outcome of putting it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Restored {
     /// The setting.
     pub key: Key,
-    /// Its value before weir.
+    /// Original value, from before weir changed the setting.
     pub before: String,
-    /// The values that weir gave it, or had announced.
+    /// Values that weir gave the setting, or had announced.
     pub given: Vec<String>,
-    /// What became of it.
+    /// Outcome of putting the setting back.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// A setting that weir has changed or may have.
+/// A setting that weir has changed or may have changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Entry {
     pub(super) key: Key,
-    /// The network namespace in which it was changed, of a setting that is another in each.
+    /// Network namespace in which the setting was changed; None for a setting that all namespaces share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) namespace: Option<String>,
-    /// As the kernel told it: blanks may mean something to the setting.
+    /// Original value exactly as the kernel reported it, since blanks may matter to the setting.
     pub(super) before: String,
     pub(super) given: Vec<String>,
 }
 
 impl Entry {
-    /// Whether this is about a setting, as a network namespace has it.
+    /// Returns true if the entry is about this setting in this network namespace.
     pub(super) fn is_of(&self, key: &Key, namespace: Option<&str>) -> bool {
         self.key == *key && self.namespace.as_deref() == namespace
     }
 
-    /// Whether weir has said that it may give this value.
+    /// Returns true if weir has announced that it may give this value.
     pub(super) fn announces(&self, value: &str) -> bool {
         self.given.iter().any(|given| same(given, value))
     }
 
-    /// Whether a value is one that weir knows of: the one before or one that weir gave.
+    /// Returns true if a value is the original one or one that weir announced.
     pub(super) fn knows(&self, value: &str) -> bool {
         same(value, &self.before) || self.announces(value)
     }
 
-    /// What putting it back would come to; `boot` tells whether it was changed since the last one.
+    /// Returns the outcome that putting the setting back would have; `same_boot` is true if it was changed since the
+    /// last boot.
     pub(super) fn outlook(&self, settings: &dyn Settings, same_boot: bool) -> Outcome {
         if !same_boot {
             return Outcome::OtherBoot;
@@ -110,14 +111,12 @@ impl Entry {
             Err(SettingError::Refused(words)) => Outcome::Failed { words },
             Ok(found) if same(&found, &self.before) => Outcome::Already,
             Ok(found) if self.announces(&found) => Outcome::PutBack,
-            Ok(found) => Outcome::Differs {
-                found: normal(&found),
-            },
+            Ok(found) => Outcome::Differs { found: normal(&found) },
         }
     }
 
-    /// Puts it back, if it has a value of weir's. The kernel has no compare-and-swap for settings:
-    /// who changes it in the microseconds between the look and the write is overwritten.
+    /// Puts the setting back if it has a value that weir gave it. The kernel has no compare-and-swap for settings: a
+    /// change that somebody else makes in the microseconds between the read and the write is overwritten.
     pub(super) fn put_back(&self, settings: &dyn Settings, same_boot: bool) -> Outcome {
         let outlook = self.outlook(settings, same_boot);
         if outlook != Outcome::PutBack {
@@ -127,10 +126,9 @@ impl Entry {
             Err(SettingError::Absent) => Outcome::Gone,
             Err(SettingError::Refused(words)) => Outcome::Failed { words },
             Ok(()) => match settings.read(&self.key) {
-                Ok(found) if !same(&found, &self.before) => failed(format!(
-                    "`{}` was written and `{found}` read back",
-                    self.before
-                )),
+                Ok(found) if !same(&found, &self.before) => {
+                    failed(format!("`{}` was written and `{found}` read back", self.before))
+                }
                 Err(SettingError::Refused(words)) => Outcome::Failed { words },
                 _ => Outcome::PutBack,
             },
@@ -148,21 +146,19 @@ impl Entry {
 
     fn elsewhere(&self) -> Outcome {
         match &self.namespace {
-            Some(namespace) if place::namespace_lives(namespace) => Outcome::Elsewhere {
-                namespace: namespace.clone(),
-            },
+            Some(namespace) if place::namespace_lives(namespace) => {
+                Outcome::Elsewhere { namespace: namespace.clone() }
+            }
             _ => Outcome::Gone,
         }
     }
 }
 
 fn failed(words: impl fmt::Display) -> Outcome {
-    Outcome::Failed {
-        words: words.to_string(),
-    }
+    Outcome::Failed { words: words.to_string() }
 }
 
-/// Whether two values differ in their blanks at most.
+/// Returns true if two values are equal apart from blanks.
 pub(super) fn same(a: &str, b: &str) -> bool {
     a.split_whitespace().eq(b.split_whitespace())
 }

@@ -1,4 +1,4 @@
-//! What keeps weir from changing a setting, or from putting it back.
+//! Errors that keep weir from changing a setting, or from putting it back.
 
 use std::fmt;
 use std::io;
@@ -10,78 +10,74 @@ use weir_files::NotOurs;
 use super::key::{Key, in_words, put_back_command, quoted};
 use super::settings::SettingError;
 
-/// Name and version of the format.
+/// Name and version of the journal's format.
 pub(super) const FORMAT: &str = "weir-journal/1";
 
-/// The weir that has the settings of a host in hand.
+/// The weir process that holds the lock on a host's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Holder {
-    /// Its process number.
+    /// Process number of the holder.
     pub pid: u32,
-    /// Since when, as RFC 3339 has it, in UTC.
+    /// Time at which the lock was taken: RFC 3339, in UTC.
     pub since: String,
-    /// What for, in its own words.
+    /// Purpose in the holder's own words, such as its command line.
     pub purpose: String,
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Holder {
-            pid,
-            since,
-            purpose,
-        } = self;
+        let Holder { pid, since, purpose } = self;
         write!(f, "process {pid}, since {since}, for {purpose}")
     }
 }
 
-/// What keeps weir from changing a setting, or from putting it back.
+/// Error that keeps weir from changing a setting, or from putting it back.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Another weir changes settings of this host, and lives.
+    /// Another weir, which still runs, uses the settings of this host. None if it has not yet written who it is.
     #[error(
         "another weir is using the settings of this host: {}",
         .0.as_ref().map_or_else(|| "it has not yet said which".to_owned(), Holder::to_string)
     )]
     Held(Option<Holder>),
-    /// An earlier weir was killed before it could put its changes back.
+    /// An earlier weir was killed before it could put back this number of settings.
     #[error("an earlier weir has left {}", count(*.0))]
     Left(usize),
-    /// The kernel refused something to do with the journal's files.
+    /// The kernel refused an operation on the journal's files.
     #[error("cannot {action} {}: {error}", path.display())]
     Io {
-        /// What was tried: `create`, `write`, `read`, …
+        /// Action that was attempted: `create`, `write`, `read`, …
         action: &'static str,
-        /// On which path.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The kernel's words.
+        /// Error from the kernel.
         error: io::Error,
     },
-    /// The journal cannot be believed. Nothing was changed.
+    /// The journal is damaged. Nothing was changed.
     #[error("{}:{line}: the journal is damaged: {words}", path.display())]
     Damaged {
         /// The journal's file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the damage.
         words: String,
     },
-    /// Others could have written the journal. Nothing was changed.
+    /// Other users could have written the journal. Nothing was changed.
     #[error("the journal of changed settings cannot be trusted: {0}")]
     NotOurs(#[from] NotOurs),
-    /// The journal is about a setting that weir does not change. Nothing was changed.
+    /// The journal names a setting that weir does not change. Nothing was changed.
     #[error("{}:{line}: {key} is not a setting of weir's catalog or of the study", path.display())]
     Unlisted {
         /// The journal's file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
         /// The setting.
         key: Key,
     },
-    /// A setting was to be changed for which neither the catalog nor the study has a row.
+    /// The setting to be changed has no row in the catalog or the study.
     #[error("{0} is not a setting of weir's catalog or of the study")]
     NoRow(Key),
     /// Another version of weir wrote the journal. Nothing was changed.
@@ -89,33 +85,33 @@ pub enum JournalError {
     Format {
         /// The journal's file.
         path: PathBuf,
-        /// Its format.
+        /// Format that the file names.
         found: String,
     },
     /// There is no such setting.
     #[error("there is no setting {0} here")]
     Absent(Key),
-    /// The kernel refused to tell or to take a value.
+    /// The kernel refused to read or to set a value.
     #[error("cannot {action} {key}: {words}")]
     Refused {
-        /// What was tried: `read`, or ``set to `…` ``.
+        /// Action that was attempted: `read`, or ``give the value `…` to``.
         action: String,
         /// The setting.
         key: Key,
-        /// The kernel's words.
+        /// Error message of the kernel.
         words: String,
     },
-    /// The kernel took a value and made another of it. The value before was written again.
+    /// The kernel turned the value into another one. The previous value was written again.
     #[error("{key} was set to `{value}` and became `{found}`")]
     NotTaken {
         /// The setting.
         key: Key,
-        /// What it was given.
+        /// Value that weir wrote.
         value: String,
-        /// What was read back.
+        /// Value that was read back.
         found: String,
     },
-    /// Somebody else has changed a setting that weir has changed. It was left alone.
+    /// Somebody else has changed a setting that weir had changed. It was left alone.
     #[error(
         "somebody else has changed {key}: it was `{before}`, weir gave it {}, and it is `{found}` now",
         in_words(given)
@@ -123,14 +119,14 @@ pub enum JournalError {
     Differs {
         /// The setting.
         key: Key,
-        /// Its value before weir.
+        /// Original value, from before weir changed the setting.
         before: String,
-        /// What weir gave it, or had announced.
+        /// Values that weir gave the setting, or had announced.
         given: Vec<String>,
-        /// Its value now.
+        /// Current value of the setting.
         found: String,
     },
-    /// A value was to be given that the journal has not been told of.
+    /// The value to be given was not announced to the journal.
     #[error("{key} was not announced to be given `{value}`")]
     NotAnnounced {
         /// The setting.
@@ -141,7 +137,7 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// What to do about it, where that can be said.
+    /// Returns advice on what to do about the error; None if there is none.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             JournalError::Held { .. } => "wait until it has ended, or end it".to_owned(),
@@ -165,10 +161,7 @@ impl JournalError {
                 "run `weir restore` of the version that wrote it".to_owned()
             }
             JournalError::Differs { key, before, .. } => {
-                format!(
-                    "its value before is set by: {}",
-                    put_back_command(key, before)
-                )
+                format!("its value before is set by: {}", put_back_command(key, before))
             }
             _ => return None,
         })
@@ -176,11 +169,7 @@ impl JournalError {
 
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalError {
         let path = path.to_owned();
-        move |error| JournalError::Io {
-            action,
-            path,
-            error,
-        }
+        move |error| JournalError::Io { action, path, error }
     }
 
     pub(super) fn reading(key: &Key) -> impl FnOnce(SettingError) -> JournalError {

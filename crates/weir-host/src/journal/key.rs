@@ -1,4 +1,4 @@
-//! The settings that the journal is about: how they are named, shown and set by hand.
+//! Settings that the journal covers: how they are named, shown and set by hand.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,25 +21,25 @@ impl fmt::Display for Key {
     }
 }
 
-/// The command that gives a setting a value by hand.
+/// Returns the command that gives a setting a value by hand.
 pub fn put_back_command(key: &Key, value: &str) -> String {
     let Key::Sysctl(name) = key;
     format!("sysctl -w {}={}", quoted(name), quoted(&normal(value)))
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 pub fn quoted(word: &str) -> Cow<'_, str> {
     // Fails for NUL alone, which no setting has.
     shlex::try_quote(word).unwrap_or(Cow::Borrowed(word))
 }
 
-/// A value with single spaces between its parts, as sysctl(8) takes it; the kernel tells lists with
-/// tabs between them.
+/// Returns a value with single spaces between its parts, as sysctl(8) accepts it; the kernel separates the items of a
+/// list by tabs.
 pub(super) fn normal(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Some values, for a message.
+/// Lists values for a message: each in backquotes, joined by "or".
 pub(super) fn in_words(values: &[String]) -> String {
     let quoted: Vec<_> = values.iter().map(|value| format!("`{value}`")).collect();
     quoted.join(" or ")

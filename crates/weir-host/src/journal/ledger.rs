@@ -1,8 +1,8 @@
-//! A journal of changes of another kind than settings of the kernel: the same file and the same lock, and lines of
-//! whoever keeps it.
+//! Journal of changes other than those of kernel settings: the same file and the same lock, with lines that the caller
+//! defines.
 //!
-//! The same holds as for settings: a line is on the disk before the change that it announces is made, so a last line
-//! that is not whole announces nothing that was done. It is believed only if nobody else could have written it.
+//! A line is, as for settings, on the disk before the change that it announces is made, so an incomplete last line
+//! announces nothing that was done. The journal is trusted only if nobody else could have written it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,41 +14,38 @@ use super::error::{Holder, JournalError};
 use super::lock::Lock;
 use super::log::{self, Log, create_folder};
 
-/// A journal in the hand of one weir: it holds the folder's lock while it lives.
+/// A journal that one weir process has open; it holds the folder's lock until it is dropped.
 #[derive(Debug)]
 pub struct Ledger {
     folder: PathBuf,
-    /// Begun with the first line: who changes nothing writes nothing.
+    /// Journal file; None until the first line is written or the journal is read, so a process that changes nothing
+    /// writes nothing.
     log: Option<Log>,
     // The last field, so that the lock outlives everything else.
     lock: Lock,
 }
 
 impl Ledger {
-    /// Takes the lock of a folder, which is made where it is not there. `purpose` is what others are told who find it
-    /// taken.
+    /// Takes the lock of a folder, which is created if it does not exist. `purpose` is shown to other processes that
+    /// find the lock taken.
     ///
     /// # Errors
-    /// Another weir has it, or the folder cannot be made, or others could write there.
+    /// Another weir holds the lock, the folder cannot be created, or others could write there.
     pub fn open(folder: &Path, purpose: &str) -> Result<Ledger, JournalError> {
         create_folder(folder)?;
         only_ours(folder)?;
-        Ok(Ledger {
-            folder: folder.to_owned(),
-            log: None,
-            lock: Lock::take(folder, purpose)?,
-        })
+        Ok(Ledger { folder: folder.to_owned(), log: None, lock: Lock::take(folder, purpose)? })
     }
 
-    /// Who has it.
+    /// Returns this process's own entry as the holder of the lock.
     pub fn holder(&self) -> &Holder {
         &self.lock.holder
     }
 
-    /// What was written there, a value for each line, the head first; none where nothing was.
+    /// Reads the journal, one value for each line, the head first; empty if there is no journal.
     ///
     /// # Errors
-    /// It cannot be read, others could have written it, or a line is damaged.
+    /// The journal cannot be read, others could have written it, or a line is damaged.
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, JournalError> {
         let Some((lines, len)) = read(&self.folder)? else {
             return Ok(Vec::new());
@@ -57,50 +54,49 @@ impl Ledger {
         Ok(lines)
     }
 
-    /// Begins anew with this line, in place of a journal that has nothing open.
+    /// Begins a new journal with this line, in place of one that has nothing open.
     ///
     /// # Errors
-    /// The disk does not take it.
+    /// The disk does not accept the line.
     pub fn begin(&mut self, head: &impl Serialize) -> Result<(), JournalError> {
         self.log = Some(Log::begin(&self.folder, head)?);
         Ok(())
     }
 
-    /// Appends a line, and returns when it is on the disk. Nothing is written where nothing was begun or read.
+    /// Appends a line and returns when it is on the disk. Writes nothing if no journal was begun or read.
     ///
     /// # Errors
-    /// The disk does not take it.
+    /// The disk does not accept the line.
     pub fn append(&mut self, line: &impl Serialize) -> Result<(), JournalError> {
         self.log.iter_mut().try_for_each(|log| log.append(line))
     }
 }
 
-/// What is written in a folder by whoever has it: a value for each line. Waits for nobody's end.
+/// Reads the journal of a folder, one value for each line, without waiting for the process that holds it.
 ///
 /// # Errors
-/// It cannot be read, others could have written it, or a line is damaged.
+/// The journal cannot be read, others could have written it, or a line is damaged.
 pub fn peek<T: DeserializeOwned>(folder: &Path) -> Result<Vec<T>, JournalError> {
-    match folder.exists() {
-        true => {
-            only_ours(folder)?;
-            Ok(read(folder)?.map_or(Vec::new(), |(lines, _)| lines))
-        }
-        false => Ok(Vec::new()),
+    if folder.exists() {
+        only_ours(folder)?;
+        Ok(read(folder)?.map_or(Vec::new(), |(lines, _)| lines))
+    } else {
+        Ok(Vec::new())
     }
 }
 
-/// The whole lines of a journal, and how many bytes they are.
+/// Returns the complete lines of a journal and their total length in bytes; None if there is no journal.
 fn read<T: DeserializeOwned>(folder: &Path) -> Result<Option<(Vec<T>, u64)>, JournalError> {
     let Some(bytes) = log::bytes(folder)? else {
         return Ok(None);
     };
     let end = bytes.iter().rposition(|&byte| byte == b'\n');
     let len = end.map_or(0, |at| at + 1);
-    let lines = bytes[..len].split_inclusive(|&byte| byte == b'\n');
-    let read = lines.enumerate().map(|(number, line)| {
-        serde_json::from_slice(line)
-            .map_err(|error| log::damaged(folder, number + 1, error.to_string()))
-    });
+    let read =
+        bytes[..len].split_inclusive(|&byte| byte == b'\n').enumerate().map(|(number, line)| {
+            serde_json::from_slice(line)
+                .map_err(|error| log::damaged(folder, number + 1, error.to_string()))
+        });
     Ok(Some((read.collect::<Result<_, _>>()?, len as u64)))
 }
 
@@ -129,9 +125,6 @@ mod tests {
         ledger.append(&"two").unwrap();
         assert_eq!(peek::<String>(&folder).unwrap(), ["head", "one", "two"]);
         let damaged = peek::<u32>(&folder).unwrap_err();
-        assert!(
-            matches!(damaged, JournalError::Damaged { line: 1, .. }),
-            "{damaged}"
-        );
+        assert!(matches!(damaged, JournalError::Damaged { line: 1, .. }), "{damaged}");
     }
 }

@@ -1,7 +1,7 @@
-//! One weir at a time has the settings of a host in hand.
+//! Lock by which one weir at a time may change the settings of a host.
 //!
-//! The lock is flock(2) on a file of the journal's folder: the kernel lets it go however its holder
-//! ends. The text in the file only tells others who that is.
+//! The lock is flock(2) on a file of the journal's folder: the kernel releases it however its holder ends. The text in
+//! the file only tells other processes who the holder is.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -18,12 +18,12 @@ use super::place::boot_id;
 
 const FILE: &str = "lock";
 
-/// A process that is being killed, or that only looks who holds the lock, has it a moment longer.
+/// Maximum time to wait for the lock: a process that is being killed, or that only checks who holds the lock, keeps it
+/// a moment longer.
 const PATIENCE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What stands in the file. Process numbers mean something only within one boot and one PID
-/// namespace, and are used again.
+/// Content of the lock file. Process numbers are valid only within one boot and one PID namespace, and are reused.
 #[derive(Debug, Serialize, Deserialize)]
 struct Text {
     #[serde(flatten)]
@@ -51,12 +51,9 @@ impl Text {
         })
     }
 
-    /// Whether it is an earlier holder's, who never got to clear it.
+    /// Returns true if the text is from an earlier holder that never cleared it.
     fn is_stale(&self) -> bool {
-        let process = ProcessId {
-            pid: self.holder.pid,
-            start_ticks: self.start_ticks,
-        };
+        let process = ProcessId { pid: self.holder.pid, start_ticks: self.start_ticks };
         let same_boot = boot_id().is_ok_and(|boot| boot == self.boot);
         !same_boot || (self.pid_namespace == pid_namespace() && !process.is_alive())
     }
@@ -67,7 +64,7 @@ fn pid_namespace() -> String {
     link.to_string_lossy().into_owned()
 }
 
-/// The lock of a host, until this is dropped.
+/// Lock of a host, released when it is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -87,13 +84,11 @@ impl Lock {
         let line = serde_json::to_string(&text).map_err(io::Error::other);
         line.and_then(|line| file.set_len(0).and_then(|()| writeln!(file, "{line}")))
             .map_err(JournalError::io("write", &path))?;
-        Ok(Lock {
-            file,
-            holder: text.holder,
-        })
+        Ok(Lock { file, holder: text.holder })
     }
 
-    /// Who holds the lock now: `None` for nobody, `Some(None)` for one that has not said so yet.
+    /// Returns the current holder of the lock: `None` if it is free, `Some(None)` if the holder has not yet written who
+    /// it is.
     pub(super) fn holder(folder: &Path) -> Result<Option<Option<Holder>>, JournalError> {
         let path = folder.join(FILE);
         let file = match File::open(&path) {
@@ -112,7 +107,7 @@ impl Drop for Lock {
     }
 }
 
-/// Whether a lock could be had in time.
+/// Returns true if `attempt` got the lock in time.
 fn wait_for(
     path: &Path,
     mut attempt: impl FnMut() -> Result<(), TryLockError>,
@@ -142,20 +137,12 @@ mod tests {
     fn the_text_of_a_holder_that_is_gone_is_not_believed() {
         let own = Text::of_this_process("a test").unwrap();
         assert!(!own.is_stale());
-        let earlier = Text {
-            start_ticks: own.start_ticks + 1,
-            ..Text::of_this_process("a test").unwrap()
-        };
+        let earlier =
+            Text { start_ticks: own.start_ticks + 1, ..Text::of_this_process("a test").unwrap() };
         assert!(earlier.is_stale(), "another process has its number now");
-        let in_a_container = Text {
-            pid_namespace: "pid:[1]".to_owned(),
-            ..earlier
-        };
+        let in_a_container = Text { pid_namespace: "pid:[1]".to_owned(), ..earlier };
         assert!(!in_a_container.is_stale(), "its number means nothing here");
-        let before_the_boot = Text {
-            boot: "another".to_owned(),
-            ..in_a_container
-        };
+        let before_the_boot = Text { boot: "another".to_owned(), ..in_a_container };
         assert!(before_the_boot.is_stale());
     }
 

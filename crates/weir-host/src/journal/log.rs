@@ -1,9 +1,8 @@
-//! The journal's file: JSON Lines, only ever appended to.
+//! File of the journal: JSON Lines, only ever appended to.
 //!
-//! The first line says the format and who writes; each further one is either written ahead of a
-//! change or says what became of a setting. A line reaches the disk before the change that it
-//! announces is made. So a line that is not whole (the process was killed, or the power went, while
-//! it was written) announces nothing that was done, and is as if it were not there.
+//! The first line names the format and the writer. Each further line either announces a change or records the outcome
+//! of a setting. A line reaches the disk before the change that it announces is made. An incomplete line (the process
+//! was killed, or the power failed, during the write) therefore announces nothing that was done, and is ignored.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -19,38 +18,38 @@ use super::key::Key;
 use super::settings::Settings;
 
 const FILE: &str = "journal.jsonl";
-/// The one before, kept for those who want to know what was done.
+/// Name of the previous journal, kept for users who want to know what was done.
 const PREVIOUS_FILE: &str = "journal.previous.jsonl";
 
-/// The first line.
+/// First line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     /// [`FORMAT`]
     pub(super) journal: String,
-    /// The boot that the settings were changed in.
+    /// Id of the boot during which the settings were changed.
     pub(super) boot: String,
     pub(super) pid: u32,
     pub(super) since: String,
     pub(super) purpose: String,
-    /// Settings that the study's own rows are about; those of the catalog are known.
+    /// Settings that the study's own rows are about; settings of the catalog are not listed.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) settings: BTreeSet<String>,
 }
 
 impl Header {
-    /// Whether the catalog or the study has a row for a setting.
+    /// Returns true if the catalog or the study has a row for a setting.
     pub(super) fn lists(&self, key: &Key, settings: &dyn Settings) -> bool {
         settings.has_row(key) || self.settings.contains(&key.to_string())
     }
 }
 
-/// Any other line.
+/// Line after the first one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
     /// The setting may be given these values from now on.
     Ahead(Entry),
-    /// The setting is done with.
+    /// The setting needs no more restoring.
     Closed(Closed),
 }
 
@@ -63,21 +62,21 @@ pub(super) struct Closed {
     pub(super) outcome: Outcome,
 }
 
-/// What a journal says.
+/// Content of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Recorded {
     pub(super) header: Header,
-    /// Settings that are not done with, in the order in which they were first changed.
+    /// Settings that are not closed, in the order in which they were first changed.
     pub(super) open: Vec<Entry>,
-    /// Every setting that it names, with the line.
+    /// Every setting that the journal names, with its line number.
     named: Vec<(usize, Key)>,
-    /// Bytes in whole lines.
+    /// Length of the complete lines, bytes.
     pub(super) len: u64,
 }
 
 impl Recorded {
-    /// Reads the journal of a folder; `None` when nothing has been changed. What it says is done with
-    /// this user's rights, root's as a rule: it is refused if others could have written it.
+    /// Reads the journal of a folder; `None` if nothing has been changed. A journal that others could have written is
+    /// refused, since its content is applied with this user's rights, usually root's.
     pub(super) fn read(
         folder: &Path,
         boot: &str,
@@ -94,24 +93,20 @@ impl Recorded {
         Ok(recorded)
     }
 
-    /// Refuses settings that neither the catalog nor the study has a row for.
+    /// Refuses a journal with a setting that has no row in the catalog or the study.
     fn must_be_listed(&self, path: &Path, settings: &dyn Settings) -> Result<(), JournalError> {
-        let stranger = |(_, key): &&(usize, Key)| !self.header.lists(key, settings);
-        match self.named.iter().find(stranger) {
+        match self.named.iter().find(|(_, key)| !self.header.lists(key, settings)) {
             None => Ok(()),
-            Some((line, key)) => Err(JournalError::Unlisted {
-                path: path.to_owned(),
-                line: *line,
-                key: key.clone(),
-            }),
+            Some((line, key)) => {
+                Err(JournalError::Unlisted { path: path.to_owned(), line: *line, key: key.clone() })
+            }
         }
     }
 
     fn parse(bytes: &[u8], boot: &str, path: &Path) -> Result<Option<Recorded>, JournalError> {
         let end = bytes.iter().rposition(|&byte| byte == b'\n');
         let len = end.map_or(0, |at| at + 1);
-        let lines = bytes[..len].split_inclusive(|&byte| byte == b'\n');
-        let mut lines = lines.enumerate().peekable();
+        let mut lines = bytes[..len].split_inclusive(|&byte| byte == b'\n').enumerate().peekable();
         let Some((_, first)) = lines.next() else {
             return Ok(None);
         };
@@ -147,16 +142,15 @@ impl Recorded {
     }
 }
 
-/// The bytes of a folder's journal; `None`: there is none. One that others could have written is refused.
+/// Returns the content of a folder's journal; `None` if there is none. A journal that others could have written is
+/// refused.
 pub(super) fn bytes(folder: &Path) -> Result<Option<Vec<u8>>, JournalError> {
     let path = folder.join(FILE);
     if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
     }
     only_ours_file(&path)?;
-    fs::read(&path)
-        .map(Some)
-        .map_err(JournalError::io("read", &path))
+    fs::read(&path).map(Some).map_err(JournalError::io("read", &path))
 }
 
 fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
@@ -174,14 +168,10 @@ fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
 }
 
 pub(super) fn damaged(path: &Path, line: usize, words: String) -> JournalError {
-    JournalError::Damaged {
-        path: path.to_owned(),
-        line,
-        words,
-    }
+    JournalError::Damaged { path: path.to_owned(), line, words }
 }
 
-/// Takes over what a line says into the settings that are not done with.
+/// Applies a line to the list of open settings.
 pub(super) fn apply(open: &mut Vec<Entry>, line: Line) -> Result<(), String> {
     match line {
         Line::Ahead(ahead) => match find(open, &ahead.key, ahead.namespace.as_deref()) {
@@ -196,22 +186,22 @@ pub(super) fn apply(open: &mut Vec<Entry>, line: Line) -> Result<(), String> {
     Ok(())
 }
 
-/// Where a setting stands among them, as a network namespace has it.
+/// Returns the index of a setting's entry for a network namespace.
 pub(super) fn find(open: &[Entry], key: &Key, namespace: Option<&str>) -> Option<usize> {
     open.iter().position(|entry| entry.is_of(key, namespace))
 }
 
-/// The writing half.
+/// Journal file that is open for writing.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
     file: File,
-    /// Bytes in whole lines.
+    /// Length of the complete lines, bytes.
     len: u64,
 }
 
 impl Log {
-    /// Begins a journal in place of one that has nothing open.
+    /// Begins a new journal in place of one that has nothing open.
     pub(super) fn begin(folder: &Path, header: &impl Serialize) -> Result<Log, JournalError> {
         let path = folder.join(FILE);
         match fs::rename(&path, folder.join(PREVIOUS_FILE)) {
@@ -221,32 +211,23 @@ impl Log {
             _ => {}
         }
         let file = weir_files::append(&path);
-        let mut log = Log {
-            file: file.map_err(JournalError::io("create", &path))?,
-            path,
-            len: 0,
-        };
+        let mut log = Log { file: file.map_err(JournalError::io("create", &path))?, path, len: 0 };
         log.append(header)?;
         sync_folder(folder)?;
         Ok(log)
     }
 
-    /// Goes on with one that was read.
+    /// Continues a journal whose complete lines have `len` bytes.
     pub(super) fn resume(folder: &Path, len: u64) -> Result<Log, JournalError> {
         let path = folder.join(FILE);
         let file = OpenOptions::new().append(true).open(&path);
-        Ok(Log {
-            file: file.map_err(JournalError::io("open", &path))?,
-            path,
-            len,
-        })
+        Ok(Log { file: file.map_err(JournalError::io("open", &path))?, path, len })
     }
 
     /// Appends a line, and returns when it is on the disk.
     pub(super) fn append(&mut self, line: &impl Serialize) -> Result<(), JournalError> {
         let line = serde_json::to_vec(line).map_err(io::Error::other);
-        line.and_then(|line| self.append_bytes(line))
-            .map_err(JournalError::io("write", &self.path))
+        line.and_then(|line| self.append_bytes(line)).map_err(JournalError::io("write", &self.path))
     }
 
     fn append_bytes(&mut self, mut line: Vec<u8>) -> io::Result<()> {
@@ -261,20 +242,23 @@ impl Log {
     }
 }
 
-/// Makes the journal's folder with its parents, on the disk, for its owner's eyes alone.
+/// Creates the journal's folder and its parents for the owner alone, and syncs them to the disk.
 pub(super) fn create_folder(folder: &Path) -> Result<(), JournalError> {
     weir_files::only_ours_to_be_made(folder)?;
-    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-    let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
+    let missing: Vec<_> = folder
+        .ancestors()
+        .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
+        .collect();
     weir_files::make_folders(folder).map_err(JournalError::io("create", folder))?;
     for made in missing {
-        let parent = made.parent().filter(|path| !path.as_os_str().is_empty());
-        sync_folder(parent.unwrap_or(Path::new(".")))?;
+        sync_folder(
+            made.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        )?;
     }
     Ok(())
 }
 
-/// The name of a new file lives in its folder, which has to reach the disk as well.
+/// Syncs a folder to the disk: the name of a new file is stored in its folder.
 fn sync_folder(folder: &Path) -> Result<(), JournalError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(JournalError::io("flush", folder))

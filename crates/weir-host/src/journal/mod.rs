@@ -1,31 +1,29 @@
-//! The journal of what weir changes on a host, so that it is put back whatever happens.
+//! Journal of the changes that weir makes to a host, so that they are put back whatever happens.
 //!
-//! A setting goes through three steps, and weir may be killed, or the power go, between any two:
+//! A setting goes through three steps, and weir may be killed, or the power fail, between any two:
 //!
-//! 1. [`Journal::announce`] writes down the value that it has and those that it may be given, and
-//!    waits until that is on the disk;
-//! 2. [`Journal::give`] changes it and reads it back ([`Journal::change`] is both steps in one);
-//! 3. [`Journal::restore`] gives it its value before, *if it still has one of weir's*, and writes
-//!    down that it is done with. A value that weir did not give is somebody else's decision: it is
-//!    left alone, and the user is told.
+//! 1. [`Journal::announce`] records the setting's present value and the values that it may be given, and waits until
+//!    the record is on the disk;
+//! 2. [`Journal::give`] changes the setting and reads it back ([`Journal::change`] is both steps in one);
+//! 3. [`Journal::restore`] puts the original value back, *if the setting still has one of weir's*, and records that. A
+//!    value that weir did not give is somebody else's decision: it is left alone, and the user is informed.
 //!
-//! Each step may be done again, so what a killed weir has left is undone by [`restore`] from the
-//! file alone. One weir at a time holds a host's lock; its end, of whatever kind, frees it.
+//! Each step may be repeated, so [`restore`] undoes the changes of a killed weir from the file alone. One weir at a
+//! time holds a host's lock; the lock is freed however that weir ends.
 //!
-//! In a folder ([`Journal::default_folder`]):
+//! Files in the folder ([`Journal::default_folder`]):
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `journal.jsonl` | the settings of the last weir that changed any (the format is in `docs/restore.md`) |
-//! | `journal.previous.jsonl` | those of the one before it, all put back or undone by a boot |
-//! | `lock` | locked while a weir lives that may change settings; says which |
+//! | `journal.jsonl` | settings of the last weir that changed any (the format is in `docs/restore.md`) |
+//! | `journal.previous.jsonl` | settings of the weir before that, all put back or undone by a boot |
+//! | `lock` | locked while a weir runs that may change settings; names that weir |
 //!
-//! The journal is believed only if nobody else could have written it (the folder and all above it are
-//! looked at), and only about settings that the catalog or the study has a row for: what stands there is
-//! written with root's rights.
+//! The journal is trusted only if nobody else could have written it (the folder and all folders above it are checked),
+//! and only for settings that have a row in the catalog or the study: its values are written with root's rights.
 //!
-//! Settings of the network are those of the calling thread's network namespace. The journal knows
-//! in which one each was changed, and never takes one for another.
+//! Network settings are those of the calling thread's network namespace. The journal records the namespace of each
+//! change, and never mistakes one for another.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -56,11 +54,11 @@ use log::{Closed, Header, Line, Log, Recorded, create_folder};
 use settings::{Kernel, Settings};
 use weir_files::only_ours;
 
-/// The settings of this host, in the hand of one weir: holds the host's lock while it lives.
+/// Settings of this host, opened by one weir; holds the host's lock until it is dropped.
 pub struct Journal {
     folder: PathBuf,
     header: Header,
-    /// Begun with the first change: who changes nothing writes nothing.
+    /// Journal file, created with the first change: a process that changes nothing writes nothing.
     log: Option<Log>,
     open: Vec<Entry>,
     settings: Box<dyn Settings>,
@@ -77,23 +75,22 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Where journals are: in `WEIR_JOURNAL` if that is set; else `/var/lib/weir/journal` for root,
-    /// who alone changes settings of a whole host; else `weir/journal` in the user's folder for
-    /// state (XDG Base Directory Specification: `XDG_STATE_HOME` if it is absolute, else
-    /// `~/.local/state`).
+    /// Returns the folder of journals: `WEIR_JOURNAL` if that is set; else `/var/lib/weir/journal` for root, the only
+    /// user who changes settings of a whole host; else `weir/journal` in the user's folder for state (XDG Base
+    /// Directory Specification: `XDG_STATE_HOME` if it is absolute, else `~/.local/state`).
     pub fn default_folder() -> PathBuf {
         let variable = |name: &str| env::var_os(name).map(PathBuf::from);
         let is_root = rustix::process::geteuid().is_root();
         default_folder(variable, is_root, env::home_dir())
     }
 
-    /// Takes the host's lock. `purpose` is what others are told when they find it taken, such as
-    /// the command line.
+    /// Takes the host's lock. `purpose`, such as the command line, is shown to other processes that find the lock
+    /// taken.
     ///
     /// # Errors
-    /// [`JournalError::Held`] while another weir lives that has it; [`JournalError::Left`] when one
-    /// that lives no more has left settings changed since the last boot; the journal is damaged,
-    /// of another version or one that others could have written, or its folder cannot be made or read.
+    /// [`JournalError::Held`] if another running weir holds the lock; [`JournalError::Left`] if a weir that has ended
+    /// left settings changed since the last boot; the journal is damaged, is of another version or could have been
+    /// written by others; or its folder cannot be created or read.
     pub fn open(folder: &Path, purpose: &str) -> Result<Journal, JournalError> {
         Journal::open_with(folder, purpose, Box::new(Kernel))
     }
@@ -131,23 +128,22 @@ impl Journal {
         })
     }
 
-    /// Lets settings be changed that the study's own rows are about, beside those of the catalog.
+    /// Allows changes to settings that the study's own rows are about, besides those of the catalog.
     #[must_use]
     pub fn listing(mut self, settings: impl IntoIterator<Item = String>) -> Journal {
         self.header.settings.extend(settings);
         self
     }
 
-    /// Writes down the value that a setting has and those that [`Journal::give`] may give it. May
-    /// be called again with more values; those that are known already cost no flush.
+    /// Records the present value of a setting and the values that [`Journal::give`] may give it. May be called again
+    /// with more values; values that are already recorded cost no flush.
     ///
     /// # Errors
-    /// There is no such setting, it cannot be read, neither the catalog nor the study has a row for it, or
-    /// the disk does not take the line.
+    /// The setting does not exist, cannot be read, or has no row in the catalog or the study; or the disk does not
+    /// accept the line.
     pub fn announce(&mut self, key: &Key, values: &[String]) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
-        let known = log::find(&self.open, key, namespace.as_deref());
-        let known = known.map(|index| &self.open[index]);
+        let known = log::find(&self.open, key, namespace.as_deref()).map(|index| &self.open[index]);
         let mut given = Vec::new();
         for value in values {
             let is_known = known.is_some_and(|entry| entry.announces(value));
@@ -160,43 +156,31 @@ impl Journal {
         }
         let before = match known {
             Some(entry) => entry.before.clone(),
-            None => self
-                .settings
-                .read(key)
-                .map_err(JournalError::reading(key))?,
+            None => self.settings.read(key).map_err(JournalError::reading(key))?,
         };
         if !self.header.lists(key, &*self.settings) {
             return Err(JournalError::NoRow(key.clone()));
         }
-        let ahead = Line::Ahead(Entry {
-            key: key.clone(),
-            namespace,
-            before,
-            given,
-        });
+        let ahead = Line::Ahead(Entry { key: key.clone(), namespace, before, given });
         self.log()?.append(&ahead)?;
         // A line that only adds to what is open is always taken.
         let _ = log::apply(&mut self.open, ahead);
         Ok(())
     }
 
-    /// Gives a setting one of the values that were announced, and reads it back. Nothing is
-    /// flushed: it is fit for switching a setting at every slice of a trial.
+    /// Gives a setting one of its announced values and reads it back. Nothing is flushed to the disk, so a setting can
+    /// be switched at every slice of a trial.
     ///
     /// # Errors
-    /// [`JournalError::Differs`] when somebody else has changed it since, and
-    /// [`JournalError::NotTaken`] when the kernel has made another value of it; the kernel refuses;
-    /// the value was not announced. The setting then has its value from before the call, somebody
-    /// else's, or its value before weir.
+    /// [`JournalError::Differs`] if somebody else has changed the setting since, [`JournalError::NotTaken`] if the
+    /// kernel turned the value into another one; the kernel refuses; or the value was not announced. The setting then
+    /// has its value from before the call, somebody else's, or its original value.
     pub fn give(&mut self, key: &Key, value: &str) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
         let index = log::find(&self.open, key, namespace.as_deref());
         let entry = index.map(|index| &self.open[index]);
         let Some(entry) = entry.filter(|entry| entry.announces(value)) else {
-            return Err(JournalError::NotAnnounced {
-                key: key.clone(),
-                value: value.to_owned(),
-            });
+            return Err(JournalError::NotAnnounced { key: key.clone(), value: value.to_owned() });
         };
         let settings = &*self.settings;
         let found = settings.read(key).map_err(JournalError::reading(key))?;
@@ -208,37 +192,29 @@ impl Journal {
                 found: normal(&found),
             });
         }
-        settings
-            .write(key, value)
-            .map_err(JournalError::writing(key, value))?;
+        settings.write(key, value).map_err(JournalError::writing(key, value))?;
         let found = settings.read(key).map_err(JournalError::reading(key))?;
         if same(&found, value) {
             return Ok(());
         }
         // Some settings round what they are given. The journal does not know that value for
         // weir's, so it may not stay.
-        settings
-            .write(key, &entry.before)
-            .map_err(JournalError::writing(key, &entry.before))?;
-        Err(JournalError::NotTaken {
-            key: key.clone(),
-            value: value.to_owned(),
-            found,
-        })
+        settings.write(key, &entry.before).map_err(JournalError::writing(key, &entry.before))?;
+        Err(JournalError::NotTaken { key: key.clone(), value: value.to_owned(), found })
     }
 
     /// Announces a value and gives it.
     ///
     /// # Errors
-    /// As [`Journal::announce`] and [`Journal::give`].
+    /// Same as [`Journal::announce`] and [`Journal::give`].
     pub fn change(&mut self, key: &Key, value: &str) -> Result<(), JournalError> {
         self.announce(key, &[value.to_owned()])?;
         self.give(key, value)
     }
 
-    /// Puts everything back, the last setting that was changed first, and says what became of each.
-    /// Settings that somebody else has changed are done with too: the caller tells the user, and
-    /// they are not told of again. What could not be put back stays in the journal.
+    /// Puts all settings back, the last changed first, and returns the outcome of each. Settings that somebody else has
+    /// changed are closed too: the caller informs the user, since they are not reported again. A setting that could not
+    /// be put back stays in the journal.
     pub fn restore(&mut self) -> Vec<Restored> {
         self.undo(Outcome::closes)
     }
@@ -257,8 +233,8 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Puts back what it can. What the user has to be told of stays in the journal, since nobody is
-    /// told here: `weir restore` does it.
+    /// Puts settings back as far as possible. Outcomes that the user must learn stay in the journal, since nothing is
+    /// reported here; `weir restore` reports them.
     fn drop(&mut self) {
         self.undo(Outcome::is_restored);
     }
@@ -279,7 +255,7 @@ fn default_folder(
     }
 }
 
-/// Puts settings back, the last first, and writes down those that are done with.
+/// Puts settings back, the last changed first, and records those that are closed.
 fn undo(
     open: &mut Vec<Entry>,
     mut log: Option<&mut Log>,
@@ -308,18 +284,18 @@ fn undo(
     restored
 }
 
-/// What there is to restore.
+/// Settings that wait to be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// Whether a weir lives that has the settings in hand; they are its business then.
+    /// True if a running weir holds the lock; the settings are then left to it.
     pub held: bool,
-    /// Which, if it has said so.
+    /// Holder of the lock, if it has written who it is.
     pub holder: Option<Holder>,
-    /// What would become of each setting, the last changed first.
+    /// Expected outcome of each setting, the last changed first.
     pub settings: Vec<Restored>,
 }
 
-/// What [`restore`] would do. Changes nothing and waits for nobody's end.
+/// Returns the outcomes that [`restore`] would have. Changes nothing and does not wait until the holder ends.
 ///
 /// # Errors
 /// The journal is damaged, of another version, or cannot be read.
@@ -329,11 +305,7 @@ pub fn pending(folder: &Path) -> Result<Pending, JournalError> {
 
 fn pending_with(folder: &Path, settings: &dyn Settings) -> Result<Pending, JournalError> {
     if !exists(folder)? {
-        return Ok(Pending {
-            held: false,
-            holder: None,
-            settings: Vec::new(),
-        });
+        return Ok(Pending { held: false, holder: None, settings: Vec::new() });
     }
     let held = Lock::holder(folder)?;
     let boot = place::boot_id()?;
@@ -341,19 +313,19 @@ fn pending_with(folder: &Path, settings: &dyn Settings) -> Result<Pending, Journ
         None => Vec::new(),
         Some(recorded) => {
             let same_boot = recorded.header.boot == boot;
-            let would = |entry: &Entry| entry.restored(entry.outlook(settings, same_boot));
-            recorded.open.iter().rev().map(would).collect()
+            recorded
+                .open
+                .iter()
+                .rev()
+                .map(|entry| entry.restored(entry.outlook(settings, same_boot)))
+                .collect()
         }
     };
-    Ok(Pending {
-        held: held.is_some(),
-        holder: held.flatten(),
-        settings,
-    })
+    Ok(Pending { held: held.is_some(), holder: held.flatten(), settings })
 }
 
-/// Whether there is a folder of a journal; one that others could have written is refused before anything in
-/// it is opened.
+/// Returns true if the folder of a journal exists. A folder that others could have written is refused before anything
+/// in it is opened.
 fn exists(folder: &Path) -> Result<bool, JournalError> {
     match fs::symlink_metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -362,8 +334,9 @@ fn exists(folder: &Path) -> Result<bool, JournalError> {
     }
 }
 
-/// Whether the journal has settings that a process of this one's number has left changed since the last boot: before it
-/// became this one by execve(2), for a process that opens the journal knows that it has none.
+/// Returns true if the journal has settings that a process with this process's number has left changed since the last
+/// boot. It is then this process from before an execve(2), since a process that opens the journal knows that it has
+/// left none.
 pub fn is_left_by_this_process(folder: &Path) -> bool {
     let left = || {
         exists(folder).ok().filter(|exists| *exists)?;
@@ -375,12 +348,12 @@ pub fn is_left_by_this_process(folder: &Path) -> bool {
     left().unwrap_or(false)
 }
 
-/// Puts back what a weir that lives no more has left, as [`Journal::restore`] does. Where there is
-/// nothing to do, no file is made.
+/// Puts back the settings that an ended weir has left changed, as [`Journal::restore`] does. Creates no file if there
+/// is nothing to do.
 ///
 /// # Errors
-/// [`JournalError::Held`] while a weir lives that has the settings in hand; the journal is damaged,
-/// of another version, or cannot be read or written. Nothing was changed then.
+/// [`JournalError::Held`] if a running weir holds the lock; the journal is damaged, of another version, or cannot be
+/// read or written. Nothing was changed then.
 pub fn restore(folder: &Path) -> Result<Vec<Restored>, JournalError> {
     restore_with(folder, &Kernel)
 }

@@ -1,5 +1,5 @@
-//! Where and when a setting was changed: a sysctl lasts until the next boot, and one of the network
-//! is another in each network namespace.
+//! Boot and network namespace in which a setting was changed: a sysctl lasts until the next boot, and a network setting
+//! is a separate one in each network namespace.
 
 use std::fs;
 use std::io;
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use super::error::JournalError;
 use super::key::Key;
 
-/// Identifies the time since the last boot (proc_sys_kernel(5), `random/boot_id`).
+/// Returns the id of the present boot (proc_sys_kernel(5), `random/boot_id`).
 pub(super) fn boot_id() -> Result<String, JournalError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let text = fs::read_to_string(path).map_err(JournalError::io("read", path))?;
     Ok(text.trim().to_owned())
 }
 
-/// The network namespace in which the calling thread sees a key, such as `net:[4026531840]`;
-/// `None` for a key that is the same in all of them.
+/// Returns the network namespace in which the calling thread sees a setting, such as `net:[4026531840]`; `None` for a
+/// setting that all namespaces share.
 pub(super) fn namespace(key: &Key) -> Result<Option<String>, JournalError> {
     let Key::Sysctl(name) = key;
     if !(name.starts_with("net.") || name.starts_with("net/")) {
@@ -28,8 +28,8 @@ pub(super) fn namespace(key: &Key) -> Result<Option<String>, JournalError> {
     Ok(Some(link.to_string_lossy().into_owned()))
 }
 
-/// Whether a network namespace can still be entered: a process is in it, or it has a name
-/// (ip-netns(8)). One that has neither is gone, and its settings with it.
+/// Returns true if a network namespace can still be entered: a process is in it, or it has a name (ip-netns(8)). A
+/// namespace with neither is gone, and its settings with it.
 pub(super) fn namespace_lives(namespace: &str) -> bool {
     let in_processes = paths_in("/proc").any(|process| {
         fs::read_link(process.join("ns/net")).is_ok_and(|link| link.as_os_str() == namespace)
@@ -41,6 +41,8 @@ pub(super) fn namespace_lives(namespace: &str) -> bool {
 }
 
 fn paths_in(folder: &str) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    entries.filter_map(|entry: io::Result<fs::DirEntry>| Some(entry.ok()?.path()))
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry: io::Result<fs::DirEntry>| Some(entry.ok()?.path()))
 }

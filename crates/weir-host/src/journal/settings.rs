@@ -1,4 +1,4 @@
-//! How the journal reads and writes a setting of the host.
+//! Access to the settings of a host for the journal.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -11,29 +11,29 @@ use weir_parameters::Catalog;
 use super::key::Key;
 use crate::sysctl;
 
-/// Why a setting could not be read or written.
+/// Error of reading or writing a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SettingError {
-    /// There is no such setting here: another kernel, a module that is not loaded, or a network
-    /// namespace that does not show it.
+    /// The setting does not exist here: another kernel, a module that is not loaded, or a network namespace that does
+    /// not show it.
     Absent,
-    /// Refused, in the kernel's words.
+    /// The kernel refused, with this message.
     Refused(String),
 }
 
-/// The settings of a host. Behind a trait because what may never go wrong with settings that
-/// concern a whole machine is tried on ones that do not exist.
+/// Access to the settings of a host. A trait, so that tests run on settings that do not exist instead of those of a
+/// whole machine.
 pub(super) trait Settings: Send {
-    /// The present value, without the newline at its end.
+    /// Reads the present value, without the newline at its end.
     fn read(&self, key: &Key) -> Result<String, SettingError>;
-    /// Gives it a value.
+    /// Gives a setting a value.
     fn write(&self, key: &Key, value: &str) -> Result<(), SettingError>;
-    /// Whether it is a setting of weir's catalog. A journal is only a file: what weir has no row for it has
-    /// never changed, unless the study brought one.
+    /// Returns true if a setting is in weir's catalog. A journal is only a file: weir has never changed a setting
+    /// without a row, unless the study brought one.
     fn has_row(&self, key: &Key) -> bool;
 }
 
-/// Those of this machine, as the calling thread's namespaces have them.
+/// Settings of this machine, as the calling thread's namespaces have them.
 #[derive(Debug)]
 pub(super) struct Kernel;
 
@@ -55,9 +55,7 @@ impl Settings for Kernel {
     fn has_row(&self, key: &Key) -> bool {
         static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
         let Key::Sysctl(name) = key;
-        NAMES
-            .get_or_init(|| Catalog::builtin().sysctls().collect())
-            .contains(name)
+        NAMES.get_or_init(|| Catalog::builtin().sysctls().collect()).contains(name)
     }
 }
 
@@ -70,7 +68,7 @@ impl From<io::Error> for SettingError {
     }
 }
 
-/// The file of a sysctl. A journal is only a file, so its names lead nowhere else.
+/// Returns the file of a sysctl. A journal is only a file, so its names must not lead out of `/proc/sys`.
 fn path(name: &str) -> Result<PathBuf, SettingError> {
     sysctl::file(name).map_err(|error| SettingError::Refused(error.to_string()))
 }

@@ -1,34 +1,34 @@
-//! What may stand against a kernel setting, and what to do about it.
+//! Errors of access to a kernel setting, with hints on what to do about them.
 
 use std::io;
 
-/// Why a kernel setting could not be read or changed.
+/// Error of reading or changing a kernel setting.
 #[derive(Debug, thiserror::Error)]
 pub enum SysctlError {
-    /// Not a name of a setting.
+    /// The name is not that of a setting.
     #[error("`{name}` is not the name of a kernel setting: {why}")]
     BadName {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// Reason why the name is not valid.
         why: &'static str,
     },
-    /// This kernel has none of that name.
+    /// This kernel has no setting of that name.
     #[error("this kernel has no setting {0}")]
     Absent(String),
-    /// It is the whole host's; a network namespace has none, or sees it read-only.
+    /// The setting belongs to the whole host; a network namespace does not have it, or sees it read-only.
     #[error("{0} belongs to the whole host: a network namespace cannot have a value of its own")]
     NotInNamespace(String),
-    /// Nobody can change it.
+    /// Nobody can change the setting.
     #[error("{0} is read-only: the kernel tells it, and takes no other")]
     ReadOnly(String),
-    /// The mount is read-only, as containers have it.
+    /// The mount of `/proc/sys` is read-only, as in containers.
     #[error("{0} cannot be changed: /proc/sys is mounted read-only here")]
     MountedReadOnly(String),
-    /// Writing to it does something, and it has no value that could be put back.
+    /// The setting is an action: writing to it does something, and it has no value that could be put back.
     #[error("{0} is an action, not a setting: it has no value")]
     WriteOnly(String),
-    /// Not for this process.
+    /// This process has no permission.
     #[error("{0}: permission denied")]
     Denied(String),
     /// The kernel refuses the value: out of range, or not of its type.
@@ -36,37 +36,37 @@ pub enum SysctlError {
     Invalid {
         /// The name.
         name: String,
-        /// What was asked for.
+        /// Requested value.
         value: String,
-        /// What it is afterwards: what it was before, unless something else changed it.
+        /// Value afterwards: the one from before, unless something else changed it.
         now: String,
-        /// The kernel's words.
+        /// Error from the kernel.
         source: io::Error,
     },
-    /// The kernel took the value, and made something else of it.
+    /// The kernel took the value and turned it into another one.
     #[error("the kernel made `{got}` of `{wanted}` for {name}; it is `{now}` again")]
     NotTaken {
         /// The name.
         name: String,
-        /// What was asked for.
+        /// Requested value.
         wanted: String,
-        /// What it was then.
+        /// Value that the kernel made of the requested one.
         got: String,
-        /// What it is afterwards: what it was before, unless something else changed it.
+        /// Value afterwards: the one from before, unless something else changed it.
         now: String,
     },
-    /// The kernel refused otherwise.
+    /// The kernel refused for another reason.
     #[error("cannot read or change {name}: {source}")]
     Refused {
         /// The name.
         name: String,
-        /// The kernel's words.
+        /// Error from the kernel.
         source: io::Error,
     },
 }
 
 impl SysctlError {
-    /// What to do about it, where that can be said.
+    /// Returns advice on what to do about the error; None if there is none.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             SysctlError::BadName { .. } => {
@@ -93,9 +93,6 @@ impl SysctlError {
     }
 
     pub(super) fn bad_name(name: &str, why: &'static str) -> SysctlError {
-        SysctlError::BadName {
-            name: name.to_owned(),
-            why,
-        }
+        SysctlError::BadName { name: name.to_owned(), why }
     }
 }

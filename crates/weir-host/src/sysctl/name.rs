@@ -1,11 +1,11 @@
-//! Names of settings, and the files that they stand for.
+//! Names of settings and the files that they stand for.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::SysctlError;
 
-/// Where settings are (proc_sys(5)).
+/// Folder of all settings (proc_sys(5)).
 const ROOT: &str = "/proc/sys";
 
 /// A name that leads to a place under `/proc/sys` and nowhere else.
@@ -16,8 +16,8 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// By the rule of sysctl.d(5): where the first separator is a dot, dots separate and slashes
-    /// stand for dots within a part; where it is a slash, slashes separate and dots are dots.
+    /// Parses a name by the rule of sysctl.d(5): if the first separator is a dot, dots separate and slashes stand for
+    /// dots within a part; if it is a slash, slashes separate and dots are dots.
     pub(super) fn parse(text: &str) -> Result<Name, SysctlError> {
         let bad = |why| SysctlError::bad_name(text, why);
         let Some(separator) = text.chars().find(|c| matches!(c, '.' | '/')) else {
@@ -43,19 +43,18 @@ impl Name {
         Ok(Name { parts, path })
     }
 
-    /// Its file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it may be a network namespace's own.
+    /// Returns true if a network namespace may have its own value of the setting.
     pub(super) fn is_of_the_network(&self) -> bool {
         self.parts[0] == "net"
     }
 }
 
 impl fmt::Display for Name {
-    /// As sysctl(8) writes it.
+    /// Writes the name as sysctl(8) does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, part) in self.parts.iter().enumerate() {
             if index > 0 {

@@ -1,11 +1,11 @@
-//! Values of settings: when two texts mean the same.
+//! Comparison of settings' values by meaning.
 
-/// With one blank between its parts, where the kernel has tabs and people may have anything.
+/// Returns a value with one blank between its parts; the kernel puts tabs there, and people anything.
 pub(super) fn normalised(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether what was read is what was written; both normalised. Sets of numbers, such as
+/// Returns true if the value read means the same as the value written; both are normalised. Sets of numbers, such as
 /// `net.ipv4.ip_local_reserved_ports`, come back as ranges in order (`proc_do_large_bitmap`).
 pub(super) fn same(wanted: &str, got: &str) -> bool {
     if wanted == got {
@@ -17,12 +17,9 @@ pub(super) fn same(wanted: &str, got: &str) -> bool {
     }
 }
 
-/// The ranges of a set such as `1,7-9`: in order, apart from one another. `None` for what is none.
+/// Returns the ranges of a set such as `1,7-9`: in order, with gaps between them. `None` if the text is not a set.
 fn ranges(text: &str) -> Option<Vec<(u32, u32)>> {
-    let mut found = text
-        .split(',')
-        .map(range)
-        .collect::<Option<Vec<(u32, u32)>>>()?;
+    let mut found = text.split(',').map(range).collect::<Option<Vec<(u32, u32)>>>()?;
     found.sort_unstable();
     let mut joined: Vec<(u32, u32)> = Vec::with_capacity(found.len());
     for (first, last) in found {
@@ -56,10 +53,7 @@ mod tests {
 
     #[test]
     fn blanks_are_no_difference() {
-        assert_eq!(
-            normalised(" 4096\t131072  6291456\n"),
-            "4096 131072 6291456"
-        );
+        assert_eq!(normalised(" 4096\t131072  6291456\n"), "4096 131072 6291456");
         assert_eq!(normalised("\n"), "");
     }
 

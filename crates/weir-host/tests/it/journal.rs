@@ -1,4 +1,4 @@
-//! The journal as its callers meet it, on the real kernel, in a network namespace of the test's own.
+//! Tests of the journal's public API on the real kernel, in a network namespace of the test's own.
 
 use std::env;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::support::inside;
 const FOLDER: &str = "WEIR_TEST_JOURNAL_FOLDER";
 const BACKLOG: &str = "net.core.somaxconn";
 const PORTS: &str = "net.ipv4.ip_local_port_range";
-/// Empty in a new namespace: what it was before is no bytes at all.
+/// Setting that is empty in a new namespace: its original value has no bytes at all.
 const RESERVED: &str = "net.ipv4.ip_local_reserved_ports";
 
 fn key(name: &str) -> Key {
@@ -31,7 +31,7 @@ fn values() -> [String; 3] {
     [BACKLOG, PORTS, RESERVED].map(|name| fs::read_to_string(file(name)).expect("a sysctl"))
 }
 
-/// All that a weir does, again and again, until it is killed.
+/// Process that changes and restores settings again and again until it is killed.
 #[test]
 fn child() {
     let Some(folder) = env::var_os(FOLDER) else {
@@ -119,7 +119,7 @@ fn what_the_kernel_refuses_is_told_in_its_words() {
     });
 }
 
-/// Settings of two namespaces are two settings, though they have one name.
+/// Settings of two namespaces are separate, though they have the same name.
 #[test]
 fn each_namespace_has_a_setting_of_its_own() {
     inside(|| {
@@ -127,19 +127,18 @@ fn each_namespace_has_a_setting_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "a test").unwrap();
         journal.change(&key(BACKLOG), "511").unwrap();
-        let inner = || {
-            fs::write(file(BACKLOG), "99").unwrap();
-            journal.change(&key(BACKLOG), "77").unwrap();
-            let mut restored = journal.restore();
-            restored.retain(|one| one.outcome == Outcome::PutBack);
-            let told: Vec<_> = restored
-                .iter()
-                .map(|one| (&one.key, &*one.before))
-                .collect();
-            assert_eq!(told, [(&key(BACKLOG), "99")]);
-            assert_eq!(fs::read_to_string(file(BACKLOG)).unwrap(), "99\n");
-        };
-        Network::create().unwrap().within(inner).unwrap();
+        Network::create()
+            .unwrap()
+            .within(|| {
+                fs::write(file(BACKLOG), "99").unwrap();
+                journal.change(&key(BACKLOG), "77").unwrap();
+                let mut restored = journal.restore();
+                restored.retain(|one| one.outcome == Outcome::PutBack);
+                let told: Vec<_> = restored.iter().map(|one| (&one.key, &*one.before)).collect();
+                assert_eq!(told, [(&key(BACKLOG), "99")]);
+                assert_eq!(fs::read_to_string(file(BACKLOG)).unwrap(), "99\n");
+            })
+            .unwrap();
         assert_ne!(values(), before, "it is not the inner thread's to put back");
         fs::write(file(BACKLOG), before[0].as_bytes()).unwrap();
     });

@@ -1,4 +1,4 @@
-//! Links: what crosses them, what the kernel makes of them, what it would not.
+//! Tests of links: what crosses them, what the kernel makes of them, what it refuses.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,7 @@ fn find(network: &Network, name: &str) -> Option<Interface> {
     all.into_iter().find(|interface| interface.name == name)
 }
 
-/// The MSS that the one TCP connection of the calling thread's namespace announces.
+/// Returns the MSS that the one TCP connection of the calling thread's namespace announces.
 fn announced_mss() -> u32 {
     let mut packet = NetlinkMessage::new(
         NetlinkHeader::default(),
@@ -54,15 +54,11 @@ fn announced_mss() -> u32 {
 }
 
 fn listen(network: &Network, address: &str) -> TcpListener {
-    network
-        .within(|| TcpListener::bind(address).unwrap())
-        .unwrap()
+    network.within(|| TcpListener::bind(address).unwrap()).unwrap()
 }
 
 fn client(network: &Network, address: &str) -> TcpStream {
-    network
-        .within(|| TcpStream::connect(address).unwrap())
-        .unwrap()
+    network.within(|| TcpStream::connect(address).unwrap()).unwrap()
 }
 
 #[test]
@@ -134,9 +130,7 @@ fn many_addresses_are_all_there() {
     }
     let end = |name: &str, third| Wire {
         name: name.to_owned(),
-        addresses: (1..=254)
-            .map(|last| (Ipv4Addr::new(10, 0, third, last), 8))
-            .collect(),
+        addresses: (1..=254).map(|last| (Ipv4Addr::new(10, 0, third, last), 8)).collect(),
     };
     let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
     connect((&a, &end("left", 1)), (&b, &end("right", 2)), 1500).unwrap();
@@ -155,8 +149,8 @@ fn many_addresses_are_all_there() {
     reached.unwrap();
     // proc_pid_net(5), arp: 0x2 is a complete entry, 0x4 a permanent one. None was learned.
     for network in [&a, &b] {
-        let known = network.within(|| fs::read_to_string("/proc/thread-self/net/arp").unwrap());
-        let known = known.unwrap();
+        let known =
+            network.within(|| fs::read_to_string("/proc/thread-self/net/arp").unwrap()).unwrap();
         let permanent = known.lines().filter(|line| line.contains(" 0x6 ")).count();
         assert_eq!((permanent, known.lines().count()), (254, 255), "{known}");
     }
@@ -218,10 +212,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     }
     let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
     let good = wire("left", 1);
-    let twice = Wire {
-        addresses: vec![("10.0.0.2".parse().unwrap(), 24); 2],
-        ..wire("right", 2)
-    };
+    let twice = Wire { addresses: vec![("10.0.0.2".parse().unwrap(), 24); 2], ..wire("right", 2) };
     for (bad, mtu, expected) in [
         (wire("sixteen-bytes-xx", 2), 1500, "longer than 15 bytes"),
         (wire("right", 2), 67, "68 to 65535"),

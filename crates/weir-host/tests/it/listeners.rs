@@ -1,4 +1,4 @@
-//! Accept queues, as the kernel has them.
+//! Tests of accept queues as the kernel has them.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -90,7 +90,7 @@ fn nginx(folder: &Path) -> Child {
     command.stdin(Stdio::null()).spawn().unwrap()
 }
 
-/// nginx asks for 511 unless told otherwise (ngx_http_core_module, listen).
+/// nginx requests a backlog of 511 by default (ngx_http_core_module, listen).
 #[test]
 fn nginx_gets_the_lower_of_its_backlog_and_somaxconn() {
     if !networks_or_skip() || !Path::new(NGINX).exists() {

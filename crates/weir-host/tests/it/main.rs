@@ -1,4 +1,4 @@
-//! What is done to a host, on this machine's kernel: in namespaces that the tests make themselves.
+//! Tests of changes to a host on this machine's kernel, in namespaces that the tests make themselves.
 
 #![allow(
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! Namespaces: what is in a new one, who is in it, and that nothing of it is left.
+//! Tests of namespaces: content of a new one, its processes and threads, and that nothing of it is left.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,11 +14,7 @@ use crate::support::{
 };
 
 fn sleeper() -> Child {
-    Command::new("sleep")
-        .arg("600")
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap()
+    Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap()
 }
 
 fn process(child: &Child) -> PathBuf {
@@ -73,7 +69,7 @@ fn threads_and_their_processes_are_where_they_went() {
     assert_eq!(own_id(), here);
 }
 
-/// Whoever reads counters in a namespace must know.
+/// `/proc/net` shows the namespace of the process's first thread; readers of counters must know that.
 #[test]
 fn proc_net_is_the_first_threads() {
     if !networks_or_skip() {
@@ -124,8 +120,7 @@ fn what_happens_within_comes_back() {
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"in there"));
 }
 
-/// The other end of a link vanishes when its namespace does, and not before: so it tells when that
-/// is.
+/// The other end of a link vanishes when its namespace does and not before, and so shows when the namespace is gone.
 #[test]
 fn a_namespace_lives_as_long_as_its_last_user() {
     if !networks_or_skip() {
@@ -161,7 +156,8 @@ fn a_namespace_that_nobody_uses_is_gone_with_its_handle() {
     eventually("its link is gone", || !linked());
 }
 
-/// Capabilities are a thread's own, and the threads that it starts inherit them.
+/// Runs `work` without some capabilities, on a thread of its own: capabilities belong to a thread, and the threads that
+/// it starts inherit them.
 fn without(dropped: CapabilitySet, work: impl FnOnce() -> HostError + Send) -> HostError {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! Samples of the real kernel: what is planted is seen, in the table and column where it belongs.
+//! Tests of samples of the real kernel: prepared conditions show in the table and column where they belong.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -18,15 +18,9 @@ use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Ta
 use crate::support::{eventually, inside};
 
 fn place(role: &'static str, tasks: Tasks) -> Place {
-    Place {
-        role,
-        arm: String::new(),
-        namespace: None,
-        tasks,
-    }
+    Place { role, arm: String::new(), namespace: None, tasks }
 }
 
-/// A sampler of the calling thread's network namespace.
 fn of_network() -> Sampler {
     Sampler::open(vec![Place {
         namespace: Some(Namespace::of_this_thread()),
@@ -34,12 +28,17 @@ fn of_network() -> Sampler {
     }])
 }
 
-/// The value of a column in the first row of a table whose keys begin so.
+/// Returns the value of a column in the first row of a table whose keys begin with `keys`.
 fn value(rows: &[SampleRow], table: &str, keys: &[&str], column: &str) -> Option<u64> {
     let of =
         |row: &&SampleRow| row.table == table && row.keys.iter().zip(keys).all(|(a, b)| a == b);
-    let place = Counters::builtin().table(table).unwrap().values();
-    let place = place.into_iter().position(|name| name == column).unwrap();
+    let place = Counters::builtin()
+        .table(table)
+        .unwrap()
+        .values()
+        .into_iter()
+        .position(|name| name == column)
+        .unwrap();
     rows.iter().find(of)?.values[place]
 }
 
@@ -49,23 +48,14 @@ struct Running(Child);
 impl Running {
     fn shell(script: &str) -> Running {
         let mut bash = Command::new("bash");
-        let bash = bash
-            .args(["-c", script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
+        let bash = bash.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
         Running(bash.spawn().unwrap())
     }
 
-    /// Whose script has printed a line.
+    /// Starts a script and waits until it has printed a line.
     fn ready(script: &str) -> Running {
         let mut running = Running::shell(script);
-        let said = running
-            .0
-            .stdout
-            .as_mut()
-            .unwrap()
-            .read(&mut [0; 16])
-            .unwrap();
+        let said = running.0.stdout.as_mut().unwrap().read(&mut [0; 16]).unwrap();
         assert!(said > 0, "{script}");
         running
     }
@@ -97,10 +87,7 @@ fn a_listener_that_overflows_is_seen_with_its_queue_and_backlog() {
         assert_eq!(queue(&before, "queue"), Some(0));
         assert_eq!(queue(&before, "backlog"), Some(2));
         assert_eq!(queue(&before, "sockets"), Some(1));
-        assert_eq!(
-            value(&before, "network", &[PROXY], "listen_overflows"),
-            Some(0)
-        );
+        assert_eq!(value(&before, "network", &[PROXY], "listen_overflows"), Some(0));
         // One more than the backlog is admitted; the next finds it full.
         let _admitted = [(); 3].map(|()| TcpStream::connect(address).unwrap());
         let flags = SocketFlags::NONBLOCK;
@@ -120,19 +107,15 @@ fn sockets_are_counted_by_side_and_state_and_connections_looked_at() {
     inside(|| {
         sysctl::write("net.ipv4.ip_local_port_range", "20000 20999").unwrap();
         let (_listener, address) = listener(1000);
-        let clients: Vec<TcpStream> = (0..600)
-            .map(|_| TcpStream::connect(address).unwrap())
-            .collect();
+        let clients: Vec<TcpStream> =
+            (0..600).map(|_| TcpStream::connect(address).unwrap()).collect();
         let rows = of_network().read(0);
         for side in ["inbound", "outbound"] {
             let keys = [PROXY, side, "ESTABLISHED"];
             assert_eq!(value(&rows, "sockets", &keys, "count"), Some(600), "{side}");
             let of = |column| value(&rows, "connections", &[PROXY, side], column);
             assert_eq!(of("count"), Some(200));
-            assert!(
-                of("rtt_us") > Some(0) && of("rtt_us") <= of("rtt_p99_us"),
-                "{side}"
-            );
+            assert!(of("rtt_us") > Some(0) && of("rtt_us") <= of("rtt_p99_us"), "{side}");
             assert_eq!(of("retransmits_total"), Some(0));
         }
         assert_eq!(value(&rows, "network", &[PROXY], "local_ports"), Some(1000));
@@ -166,8 +149,11 @@ fn a_namespace_of_several_roles_is_read_once_and_nobody_s_own() {
         ..place(role, Tasks::Processes(Vec::new()))
     };
     let rows = Sampler::open(vec![shared(GENERATOR), shared(ORIGIN)]).read(0);
-    let networks = rows.iter().filter(|row| row.table == "network");
-    let whose: Vec<(&str, &str)> = networks.map(|row| (&*row.keys[0], &*row.arm)).collect();
+    let whose: Vec<(&str, &str)> = rows
+        .iter()
+        .filter(|row| row.table == "network")
+        .map(|row| (&*row.keys[0], &*row.arm))
+        .collect();
     assert_eq!(whose, [("shared", "")]);
 }
 
@@ -181,8 +167,7 @@ fn a_process_that_burns_a_cpu_is_seen_though_another_started_it() {
         let rows = sampler.read(0);
         let of =
             |row: &SampleRow, column| value(std::slice::from_ref(row), "processes", &[], column);
-        let processes = rows.iter().filter(|row| row.table == "processes");
-        let used = processes.map(|row| {
+        let used = rows.iter().filter(|row| row.table == "processes").map(|row| {
             let spent = ["user_ns", "system_ns", "wait_ns"].map(|column| of(row, column).unwrap());
             (row.keys[1].clone(), spent.iter().sum::<u64>())
         });
@@ -198,10 +183,7 @@ fn a_process_that_burns_a_cpu_is_seen_though_another_started_it() {
     });
     // What it wanted of a CPU, had it or not: the machine may be crowded.
     let most = most.max().unwrap();
-    assert!(
-        most > passed * 7 / 10 && most < passed * 13 / 10,
-        "{most} of {passed}"
-    );
+    assert!(most > passed * 7 / 10 && most < passed * 13 / 10, "{most} of {passed}");
     let mut parent = parent;
     parent.0.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     parent.0.wait().unwrap();
@@ -216,11 +198,7 @@ fn descriptors_are_counted_beside_their_limit() {
     let mut sampler = Sampler::open(vec![place(PROXY, Tasks::Processes(vec![child.0.id()]))]);
     let rows = sampler.read(0);
     let of = |column| value(&rows, "processes", &[PROXY], column).unwrap();
-    assert!(
-        (300..320).contains(&of("descriptors")),
-        "{}",
-        of("descriptors")
-    );
+    assert!((300..320).contains(&of("descriptors")), "{}", of("descriptors"));
     assert_eq!(of("descriptors_most"), 400);
     assert_eq!(of("threads"), 1);
 }
@@ -241,36 +219,27 @@ fn threads_are_told_by_their_name_and_a_process_by_all_of_its_threads() {
         value(&rows, "processes", &[GENERATOR], "user_ns").is_some()
     });
     let rows = sampler.read(0);
-    let of = |table: &str| {
-        rows.iter()
-            .filter(|row| row.table == table)
-            .cloned()
-            .collect::<Vec<_>>()
-    };
+    let of =
+        |table: &str| rows.iter().filter(|row| row.table == table).cloned().collect::<Vec<_>>();
     let own = own.to_string();
     let threads = of("threads");
-    assert!(
-        threads
-            .iter()
-            .any(|row| row.keys[1] == own && row.keys[3] == "weir-told-3")
-    );
+    assert!(threads.iter().any(|row| row.keys[1] == own && row.keys[3] == "weir-told-3"));
     let count = value(&rows, "processes", &[PROXY, &own], "threads").unwrap();
     assert!(count >= 2 && threads.len() >= 2);
     drop(stop);
     let _ = thread.join();
 }
 
-/// A control group of version 1 or 2 with a quota of a tenth of a CPU, where one may be made.
+/// A control group of version 1 or 2 with a quota of a tenth of a CPU, if one may be made.
 struct Group(PathBuf);
 
 impl Group {
     fn make() -> Option<Group> {
         let name = format!("weir-sample-{}", std::process::id());
         let own = |top: &str| PathBuf::from("/sys/fs/cgroup").join(top).join(&name);
-        for (folder, file, quota) in [
-            (own("cpu"), "cpu.cfs_quota_us", "10000"),
-            (own(""), "cpu.max", "10000 100000"),
-        ] {
+        for (folder, file, quota) in
+            [(own("cpu"), "cpu.cfs_quota_us", "10000"), (own(""), "cpu.max", "10000 100000")]
+        {
             if fs::create_dir(&folder).is_err() {
                 continue;
             }
@@ -301,10 +270,7 @@ fn a_quota_that_holds_a_process_back_is_seen() {
     let mut sampler = Sampler::open(vec![place(PROXY, Tasks::Processes(vec![child.0.id()]))]);
     let path = format!("/{}", group.0.file_name().unwrap().display());
     let mut of = |column| value(&sampler.read(0), "cgroups", &[PROXY, &path], column);
-    assert_eq!(
-        (of("quota_us"), of("period_us")),
-        (Some(10_000), Some(100_000))
-    );
+    assert_eq!((of("quota_us"), of("period_us")), (Some(10_000), Some(100_000)));
     let until = Instant::now() + Duration::from_secs(60);
     while of("throttled") < Some(3) || of("throttled_us") < Some(1000) {
         assert!(Instant::now() < until, "it is not held back");
@@ -330,32 +296,15 @@ fn what_is_missing_is_empty_and_said_once_with_its_reason() {
     for row in &rows {
         let table = Counters::builtin().table(&row.table).unwrap();
         for (name, value) in table.values().zip(&row.values) {
-            let said = missing
-                .iter()
-                .find(|one| one.table == row.table && one.column == name);
+            let said = missing.iter().find(|one| one.table == row.table && one.column == name);
             let is_said = said.is_some_and(|said| said.why.len() > 10);
-            assert!(
-                value.is_some() || is_said || may_be.contains(&name),
-                "{}.{name}",
-                row.table
-            );
+            assert!(value.is_some() || is_said || may_be.contains(&name), "{}.{name}", row.table);
         }
     }
-    let mut once: Vec<_> = missing
-        .iter()
-        .map(|one| (&one.table, &one.column, &one.role))
-        .collect();
+    let mut once: Vec<_> = missing.iter().map(|one| (&one.table, &one.column, &one.role)).collect();
     once.dedup();
     assert_eq!(once.len(), missing.len());
-    for table in [
-        "cpus",
-        "host",
-        "softnet",
-        "network",
-        "listeners",
-        "sockets",
-        "processes",
-    ] {
+    for table in ["cpus", "host", "softnet", "network", "listeners", "sockets", "processes"] {
         assert!(rows.iter().any(|row| row.table == table), "no {table}");
     }
 }

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Shared helpers of the tests.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use weir_host::{Network, Wire, connect, may_have_networks};
 
-/// For what the kernel does on threads of its own. A loaded machine may need it; none waits it out.
+/// Maximum time to wait for what the kernel does on threads of its own. A loaded machine may need it; no test waits for
+/// all of it otherwise.
 pub(crate) const EVENTUALLY: Duration = Duration::from_secs(60);
 
-/// Whether namespaces may be made here; says why a test is left out where they may not.
+/// Returns true if namespaces may be made here; otherwise prints why the test is skipped.
 pub(crate) fn networks_or_skip() -> bool {
     match may_have_networks() {
         Ok(()) => true,
@@ -24,7 +25,7 @@ pub(crate) fn networks_or_skip() -> bool {
     }
 }
 
-/// Does something in a namespace of its own, where one may be made.
+/// Runs `work` in a namespace of its own, if one may be made.
 pub(crate) fn inside(work: impl FnOnce() + Send) {
     if networks_or_skip() {
         Network::create().unwrap().within(work).unwrap();
@@ -33,20 +34,16 @@ pub(crate) fn inside(work: impl FnOnce() + Send) {
 
 /// One end of a link with one address of 10.0.0.0/24.
 pub(crate) fn wire(name: &str, last: u8) -> Wire {
-    Wire {
-        name: name.to_owned(),
-        addresses: vec![(Ipv4Addr::new(10, 0, 0, last), 24)],
-    }
+    Wire { name: name.to_owned(), addresses: vec![(Ipv4Addr::new(10, 0, 0, last), 24)] }
 }
 
-/// Two namespaces with a link, 10.0.0.1 and 10.0.0.2.
+/// Creates two namespaces with a link, 10.0.0.1 and 10.0.0.2.
 pub(crate) fn pair(mtu: u32) -> (Network, Network) {
     let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
     connect((&a, &wire("left", 1)), (&b, &wire("right", 2)), mtu).unwrap();
     (a, b)
 }
 
-/// Waits until something holds.
 pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + EVENTUALLY;
     while !holds() {
@@ -55,17 +52,18 @@ pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// The namespace of a process, as `Network::id` tells it; `None` once it is gone.
+/// Returns the number of a process's namespace, as `Network::id` does; `None` once the process is gone.
 pub(crate) fn network_of(process: &Path) -> Option<u64> {
     let link = fs::read_link(process.join("ns/net")).ok()?;
     let text = link.to_str()?;
     text.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// All threads of all processes that are in a namespace.
+/// Counts the threads of all processes that are in a namespace.
 pub(crate) fn users(network: u64) -> usize {
-    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    processes
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(Result::ok)
         .filter_map(|process| fs::read_dir(process.path().join("task")).ok())
         .flatten()
         .filter_map(Result::ok)
@@ -73,8 +71,8 @@ pub(crate) fn users(network: u64) -> usize {
         .count()
 }
 
-/// Runs one test of this executable, which is ignored otherwise, by such a command; says what there
-/// is not here if it cannot be run.
+/// Runs one test of this executable, which is ignored otherwise, by a command; if it cannot be run, prints `lacking` as
+/// the reason.
 pub(crate) fn again_or_skip(mut command: Command, test: &str, lacking: &str) {
     command.arg(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--nocapture"]);
@@ -92,7 +90,7 @@ pub(crate) fn again_or_skip(mut command: Command, test: &str, lacking: &str) {
     }
 }
 
-/// A command that runs what is given to it in a namespace of unshare(1), after a line of shell.
+/// Returns a command that runs its arguments in a namespace of unshare(1), after a line of shell.
 pub(crate) fn unshared(namespace: &[&str], before: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(namespace).args(["sh", "-c"]);
@@ -100,7 +98,7 @@ pub(crate) fn unshared(namespace: &[&str], before: &str) -> Command {
     command
 }
 
-/// The descriptor's number, to look for in another process.
+/// Returns the number of the descriptor, to look for it in another process.
 pub(crate) fn number(network: &Network) -> i32 {
     network.as_fd().as_raw_fd()
 }

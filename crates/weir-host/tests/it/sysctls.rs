@@ -1,4 +1,4 @@
-//! Kernel settings: whose they are, and what stands against a value.
+//! Tests of kernel settings: which namespace they belong to, and why a value is refused.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -8,7 +8,8 @@ use weir_host::sysctl::{SysctlError, read, write};
 
 use crate::support::{again_or_skip, inside, networks_or_skip, unshared};
 
-/// Study A's and its like, with a value that is nobody's default.
+/// Settings that a network namespace has of its own, those of study A among them, each with a value that is not a
+/// default.
 const OF_A_NAMESPACE: [(&str, &str); 9] = [
     ("net.core.somaxconn", "77"),
     ("net.ipv4.ip_local_port_range", "20001 30003"),
@@ -101,12 +102,7 @@ fn a_value_that_the_kernel_changes_is_told_and_undone() {
         ] {
             let before = read(name).unwrap();
             match write(name, wanted).unwrap_err() {
-                SysctlError::NotTaken {
-                    wanted: told,
-                    got,
-                    now,
-                    ..
-                } => {
+                SysctlError::NotTaken { wanted: told, got, now, .. } => {
                     assert_eq!(told, wanted);
                     assert!(got.starts_with(made), "{got}");
                     assert_eq!(now, before);

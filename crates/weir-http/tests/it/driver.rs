@@ -1,10 +1,10 @@
-//! Feeds parsers in pieces and gathers what comes out.
+//! Feeds parsers in pieces and collects the results.
 
 use weir_http::ParseError;
 use weir_http::request::{self, RequestParser};
 use weir_http::response::{self, ClosedError, ResponseEnd, ResponseParser};
 
-/// What became of a connection's bytes: the complete responses, then how it ended.
+/// Result of a connection's bytes: the complete responses, then the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) complete: Vec<ResponseEnd>,
@@ -13,14 +13,14 @@ pub(crate) struct Outcome {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// All bytes were used up by complete responses, or the last one ended with the connection.
+    /// All bytes belonged to complete responses, or the last response ended with the connection.
     Clean,
     Closed(ClosedError),
     Broken(ParseError),
 }
 
-/// Feeds `pieces` to a parser that expects responses to requests of which `heads` says whether they
-/// were HEAD (the last entry holds for all that follow), then closes.
+/// Feeds `pieces` to a response parser, then closes. `heads` tells for each request whether it was HEAD; the last entry
+/// holds for all that follow.
 pub(crate) fn responses<'p>(
     mut parser: ResponseParser,
     heads: &[bool],
@@ -61,28 +61,24 @@ pub(crate) fn responses<'p>(
     Outcome { complete, end }
 }
 
-/// Feeds the bytes whole, cut in two at every point, and byte by byte; all must agree.
+/// Feeds the bytes whole, cut in two at every point, and byte by byte; all results must be equal.
 pub(crate) fn all_cuts(limit: u32, heads: &[bool], bytes: &[u8]) -> Outcome {
     let parser = || ResponseParser::with_head_limit(limit);
     let whole = responses(parser(), heads, [bytes]);
     for cut in 0..=bytes.len() {
         let (front, back) = bytes.split_at(cut);
-        assert_eq!(
-            responses(parser(), heads, [front, back]),
-            whole,
-            "cut at {cut}"
-        );
+        assert_eq!(responses(parser(), heads, [front, back]), whole, "cut at {cut}");
     }
     let single = responses(parser(), heads, bytes.chunks(1));
     assert_eq!(single, whole, "byte by byte");
     whole
 }
 
-/// Complete requests as (is HEAD, minor version, keep alive), then the error if there was one and
-/// whether a request had begun and was not complete.
+/// Complete requests as (is HEAD, minor version, keep alive), the error if there was one, and true if a request had
+/// begun and was not complete.
 pub(crate) type Requests = (Vec<(bool, u8, bool)>, Option<ParseError>, bool);
 
-/// Feeds `pieces` to a parser of requests.
+/// Feeds `pieces` to a request parser.
 pub(crate) fn requests<'p>(
     mut parser: RequestParser,
     pieces: impl IntoIterator<Item = &'p [u8]>,
@@ -108,7 +104,7 @@ pub(crate) fn requests<'p>(
     (complete, None, parser.is_begun())
 }
 
-/// Feeds requests whole, cut in two at every point, and byte by byte; all must agree.
+/// Feeds requests whole, cut in two at every point, and byte by byte; all results must be equal.
 pub(crate) fn all_request_cuts(limit: u32, bytes: &[u8]) -> Requests {
     let parser = || RequestParser::with_head_limit(limit);
     let whole = requests(parser(), [bytes]);

@@ -1,15 +1,17 @@
-//! The encoder: known answers, refusals, and that what it writes reads back as one request.
+//! The encoder: known answers, refusals, and that its output is parsed as one request.
 
 use proptest::prelude::*;
 use weir_http::request::{EncodeError, Progress, RequestParser, encode};
 use weir_model::load::RequestSpec;
 
 fn spec(method: &str, target: &str, fields: &[(&str, &str)], content: &[u8]) -> RequestSpec {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     RequestSpec {
         method: method.to_owned(),
         target: target.to_owned(),
-        fields: fields.iter().map(own).collect(),
+        fields: fields
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
         content: content.to_vec(),
     }
 }
@@ -25,15 +27,9 @@ fn known_requests() {
     assert_eq!(get, format!("GET /a?b {hosted}\r\n"));
     let fields = [("B", "2"), ("hOST", "other"), ("A", "1")];
     let own_host = text(&spec("GET", "/", &fields, b""));
-    assert_eq!(
-        own_host,
-        "GET / HTTP/1.1\r\nB: 2\r\nhOST: other\r\nA: 1\r\n\r\n"
-    );
+    assert_eq!(own_host, "GET / HTTP/1.1\r\nB: 2\r\nhOST: other\r\nA: 1\r\n\r\n");
     let post = text(&spec("POST", "/", &[("A", "1")], b"hi"));
-    assert_eq!(
-        post,
-        format!("POST / {hosted}A: 1\r\nContent-Length: 2\r\n\r\nhi")
-    );
+    assert_eq!(post, format!("POST / {hosted}A: 1\r\nContent-Length: 2\r\n\r\nhi"));
     let put = text(&spec("PUT", "/", &[], b""));
     assert_eq!(put, format!("PUT / {hosted}Content-Length: 0\r\n\r\n"));
     // No second length where the user has given one.
@@ -53,12 +49,7 @@ fn what_would_not_come_out_as_meant_is_refused() {
     assert_eq!(error, EncodeError::Connect);
     // The content is sent in one piece.
     for content in [&b""[..], b"0\r\n\r\n"] {
-        let error = refused(spec(
-            "POST",
-            "/",
-            &[("Transfer-Encoding", "chunked")],
-            content,
-        ));
+        let error = refused(spec("POST", "/", &[("Transfer-Encoding", "chunked")], content));
         assert_eq!(error, EncodeError::TransferEncoding("chunked".into()));
     }
     for target in ["", "/a b", "/\r\nX: y", "/\0", "/\x7f"] {
@@ -74,15 +65,9 @@ fn what_would_not_come_out_as_meant_is_refused() {
         assert_eq!(error, EncodeError::FieldValue("X".into()));
     }
     let length = refused(spec("POST", "/", &[("Content-Length", "3")], b"hi")).to_string();
-    assert_eq!(
-        length,
-        "field content-length says `3` and the content has 2 bytes"
-    );
+    assert_eq!(length, "field content-length says `3` and the content has 2 bytes");
     let host = encode(&RequestSpec::get("/"), "a b").expect_err("refused");
-    assert_eq!(
-        host.to_string(),
-        "host `a b` holds white space or a control character"
-    );
+    assert_eq!(host.to_string(), "host `a b` holds white space or a control character");
 }
 
 proptest! {

@@ -5,12 +5,12 @@ use weir_http::response::{ClosedError, HEAD_LIMIT, Progress, ResponseEnd, Respon
 
 use crate::driver::{End, Outcome, all_cuts, responses};
 
-/// The outcome of one GET.
+/// Feeds the response to one GET.
 fn get(bytes: impl AsRef<[u8]>) -> Outcome {
     all_cuts(HEAD_LIMIT, &[false], bytes.as_ref())
 }
 
-/// The only response in `bytes`, as (status, keep alive, content bytes).
+/// Returns the only response in `bytes` as (status, keep alive, content bytes).
 #[track_caller]
 fn one(bytes: impl AsRef<[u8]>) -> (u16, bool, u64) {
     let text = bytes.as_ref().escape_ascii();
@@ -98,10 +98,7 @@ fn chunked_content() {
     for content in broken.split('|') {
         refused(format!("{head}{content}"), ParseError::Chunk);
     }
-    refused(
-        format!("{head}0\r\nno colon\r\n\r\n"),
-        ParseError::FieldLine,
-    );
+    refused(format!("{head}0\r\nno colon\r\n\r\n"), ParseError::FieldLine);
 }
 
 #[test]
@@ -163,8 +160,7 @@ fn no_content_whatever_the_fields_say() {
         let bytes =
             format!("HTTP/1.1 200 OK\r\n{fields}\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
         let outcome = all_cuts(HEAD_LIMIT, &[true, false], bytes.as_bytes());
-        let ends = outcome.complete.iter();
-        let contents: Vec<u64> = ends.map(|end| end.content_bytes).collect();
+        let contents: Vec<u64> = outcome.complete.iter().map(|end| end.content_bytes).collect();
         assert_eq!(contents, [0, 1], "HEAD: {fields}");
         assert_eq!(outcome.end, End::Clean, "HEAD: {fields}");
     }
@@ -228,7 +224,7 @@ fn lines_as_loose_as_the_rfc_allows() {
     }
 }
 
-/// What a TLS server says to a request in clear: an alert, whichever version it speaks. OpenSSL sends
+/// A TLS server answers a request in clear text with an alert, whichever version it speaks. OpenSSL sends
 /// `unexpected_message`, `protocol_version` or `decode_error`.
 #[test]
 fn tls_is_told_from_other_nonsense() {
@@ -268,7 +264,7 @@ fn what_is_no_response() {
     refused(fold_of_nothing, ParseError::FieldLine);
 }
 
-/// RFC 9112 §2.2 and RFC 9110 §5.5, in every place of a message that is no content.
+/// RFC 9112 §2.2 and RFC 9110 §5.5, in every part of a message except the content.
 #[test]
 fn cr_without_lf_and_nul_are_refused() {
     for byte in ['\r', '\0'] {
@@ -298,14 +294,8 @@ fn cr_without_lf_and_nul_are_refused() {
         assert_eq!(one(content), (200, true, 3));
     }
     refused("HTTP/1.1 200 OK\r\rX: y\r\n\r\n", ParseError::Control);
-    refused(
-        "HTTP/1.1 200\rContent-Length: 1\r\n\r\na",
-        ParseError::Control,
-    );
-    refused(
-        "HTTP/1.1 200 OK\r\nX: y\r\n\rz\r\n\r\n",
-        ParseError::Control,
-    );
+    refused("HTTP/1.1 200\rContent-Length: 1\r\n\r\na", ParseError::Control);
+    refused("HTTP/1.1 200 OK\r\nX: y\r\n\rz\r\n\r\n", ParseError::Control);
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! What a sink sees and what is skipped. What holds for any bytes, and beside httparse, is in weir-fuzz.
+//! Data passed to a sink, and data skipped. Properties of arbitrary bytes, and comparisons with httparse, are in
+//! weir-fuzz.
 
 use proptest::prelude::*;
 use weir_http::Sink;
 use weir_http::response::{ClosedError, HEAD_LIMIT, Progress, ResponseParser};
 
-/// Gathers what is shown.
+/// Collects the fields and the content passed to a sink.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Seen {
     fields: Vec<(Vec<u8>, Vec<u8>)>,
@@ -33,16 +34,13 @@ impl Sink for Seen {
 }
 
 impl Seen {
-    /// Values as RFC 9110 §5.5 means them: no white space around.
+    /// Fields with values as defined by RFC 9110 §5.5: without white space around them.
     fn fields(&self) -> Vec<(&[u8], Vec<u8>)> {
-        let fields = self.fields.iter();
-        fields
-            .map(|(name, raw)| (&name[..], raw.trim_ascii().to_vec()))
-            .collect()
+        self.fields.iter().map(|(name, raw)| (&name[..], raw.trim_ascii().to_vec())).collect()
     }
 }
 
-/// The first response in `pieces`: what was seen, and how it ended in words.
+/// Reads the first response in `pieces`. Returns the data passed to the sink, and the end as text.
 fn see<'p>(
     to_head: bool,
     limit: u32,
@@ -75,10 +73,7 @@ fn all_cuts(to_head: bool, limit: u32, bytes: &[u8]) -> (Seen, String) {
     let complete = whole.1.starts_with("ResponseEnd") || whole.1.starts_with("Ok");
     let same = |cut: (Seen, String), at: &str| {
         assert_eq!(cut.1, whole.1, "{at}");
-        assert!(
-            !complete || cut.0 == whole.0,
-            "{at}: {cut:?} and not {whole:?}"
-        );
+        assert!(!complete || cut.0 == whole.0, "{at}: {cut:?} and not {whole:?}");
     };
     for cut in 0..=bytes.len() {
         let (front, back) = bytes.split_at(cut);
@@ -131,11 +126,7 @@ fn content_that_came_unseen_is_counted_and_completes_the_response() {
 
 #[test]
 fn only_content_of_a_known_length_has_some_left() {
-    for fields in [
-        "Transfer-Encoding: chunked\r\n",
-        "",
-        "Content-Length: 0\r\n",
-    ] {
+    for fields in ["Transfer-Encoding: chunked\r\n", "", "Content-Length: 0\r\n"] {
         let mut parser = ResponseParser::default();
         parser.begin(false);
         let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
@@ -147,7 +138,7 @@ fn only_content_of_a_known_length_has_some_left() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Skipping stretches of the content leads to the same end as reading it.
+    /// Skipping parts of the content has the same result as reading them.
     #[test]
     fn skipped_content_counts_like_content_that_was_read(
         length in 1_u64..200,
@@ -161,9 +152,10 @@ proptest! {
         for (skip, step) in steps.into_iter().chain([(true, length)]) {
             let step = step.min(length - gone);
             prop_assert_eq!(parser.content_left(), Some(length - gone));
-            let progress = match skip {
-                true => parser.skip(step),
-                false => parser.feed(&vec![b'x'; step as usize]).expect("content").event,
+            let progress = if skip {
+                parser.skip(step)
+            } else {
+                parser.feed(&vec![b'x'; step as usize]).expect("content").event
             };
             gone += step;
             if let Progress::Complete(complete) = progress {

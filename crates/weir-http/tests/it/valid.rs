@@ -1,12 +1,11 @@
-//! Responses that a client has to take, in a table: the cases that the test suites of other parsers document
-//! (llhttp, picohttpparser, h11, httparse), in messages of our own. Each is fed whole, cut at each point and byte
-//! by byte.
+//! A table of responses that a client has to accept: the cases documented by the test suites of other parsers (llhttp,
+//! picohttpparser, h11, httparse), in messages of our own. Each is fed whole, cut at each point and byte by byte.
 
 use weir_http::response::HEAD_LIMIT;
 
 use crate::driver::{End, all_cuts};
 
-/// What is special about a response; its bytes; its status, whether the connection goes on, bytes of content.
+/// Name of the case, bytes of the response, and its status, keep alive and content bytes.
 type Row = (&'static str, &'static [u8], (u16, bool, u64));
 
 #[rustfmt::skip]
@@ -68,8 +67,9 @@ fn every_valid_response_is_taken() {
     for (name, bytes, expected) in ROWS {
         let outcome = all_cuts(HEAD_LIMIT, &[false], bytes);
         assert_eq!(outcome.end, End::Clean, "{name}");
-        let ends = outcome.complete.iter();
-        let read: Vec<_> = ends
+        let read: Vec<_> = outcome
+            .complete
+            .iter()
             .map(|end| (end.status, end.keep_alive, end.content_bytes))
             .collect();
         assert_eq!(read, [expected], "{name}");

@@ -1,4 +1,4 @@
-//! One object that is changed: what it is to say next, and how it is put back.
+//! A changed object: computation of its next text, and putting it back.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::inner::Inner;
 use crate::pointer::{self, Pointer};
 use crate::workload;
 
-/// Whether two texts of an object say the same, but for what the API server writes down at every change.
+/// Returns true if two texts of an object are equal, apart from fields that the API server updates at every change.
 pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     let said = |object: &Value| {
         let mut object = object.clone();
@@ -25,24 +25,27 @@ pub(super) fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 impl Entry {
-    /// Values in which what they have from elsewhere in the object is in its place.
+    /// Replaces references to other places of the object by the values there.
     pub(super) fn resolved(
         &self,
         values: &BTreeMap<String, Option<Value>>,
     ) -> Result<BTreeMap<String, Option<Value>>, KubeError> {
         let former = &self.former.text;
         let each = values.iter().map(|(at, value)| {
-            let value = value.as_ref().map(|value| pointer::resolved(value, former));
-            let value = value.transpose().map_err(|missing| KubeError::Request {
-                doing: format!("cannot change {}", self.former.object),
-                why: format!("nothing stands at {missing}"),
-            })?;
+            let value =
+                value.as_ref().map(|value| pointer::resolved(value, former)).transpose().map_err(
+                    |missing| KubeError::Request {
+                        doing: format!("cannot change {}", self.former.object),
+                        why: format!("nothing stands at {missing}"),
+                    },
+                )?;
             Ok((at.clone(), value))
         });
         each.collect()
     }
 
-    /// The object as it is now with these values, and without what the cluster has put beside weir's: it does so again.
+    /// Returns the present object with these values, and without the defaults that the cluster has added to weir's
+    /// values; the cluster adds them again.
     pub(super) fn wanted(
         &self,
         now: &Value,
@@ -71,7 +74,7 @@ impl Entry {
         Ok(wanted)
     }
 
-    /// Refuses a place with a value that is neither the former one nor weir's.
+    /// Fails if the value at a place is neither the former one nor weir's.
     pub(super) fn must_know(
         &self,
         at: &str,
@@ -105,13 +108,13 @@ impl Entry {
         })
     }
 
-    /// Whether weir has had nothing stand at a place.
+    /// Returns true if weir has removed the value at a place.
     fn is_taken(&self, pointer: &Pointer) -> bool {
         let mut given = self.given.iter();
         given.any(|(at, given)| given.contains(&Value::Null) && Pointer::parse(at).takes(pointer))
     }
 
-    /// Puts it back; with `dry_run` only says what would be.
+    /// Puts the object back; a dry run only lists what would be put back.
     pub(super) fn put_back(&self, inner: &Inner, dry_run: bool) -> PutBack {
         let mut became = PutBack {
             object: self.former.object.clone(),
@@ -126,7 +129,8 @@ impl Entry {
         became
     }
 
-    /// Of an API server that has just been silent: each question would take its time.
+    /// Returns the outcome if the API server has just failed to answer, without asking again, which would take long
+    /// each time.
     pub(super) fn given_up(&self, inner: &Inner) -> PutBack {
         PutBack {
             object: self.former.object.clone(),

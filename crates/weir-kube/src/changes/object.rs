@@ -1,4 +1,4 @@
-//! What is changed: an object of the API server, or a setting of a node's kernel that is treated as one.
+//! Access to a changed object: an object of the API server, or a setting of a node's kernel that is treated as one.
 
 use serde_json::Value;
 
@@ -7,35 +7,36 @@ use crate::inner::Inner;
 use crate::node;
 use crate::object_ref::ObjectRef;
 
-/// It as it is now; `None`: there is none.
+/// Reads the object; `None` if it does not exist.
 pub(super) fn now(inner: &Inner, object: &ObjectRef) -> Result<Option<Value>, KubeError> {
-    match object.is_of_node() {
-        true => node::now(inner, object).map(Some),
-        false => object.now(inner),
-    }
+    if object.is_of_node() { node::now(inner, object).map(Some) } else { object.now(inner) }
 }
 
-/// What would come of [`replace`]; `None`: somebody has changed it since.
+/// Computes the result of [`replace`] without changing anything; `None` if somebody has changed the object since it was
+/// read.
 pub(super) fn rehearse(
     inner: &Inner,
     object: &ObjectRef,
     wanted: &Value,
 ) -> Result<Option<Value>, KubeError> {
-    match object.is_of_node() {
+    if object.is_of_node() {
         // The kernel alone knows whether it takes a value.
-        true => Ok(Some(wanted.clone())),
-        false => object.rehearse(inner, wanted),
+
+        Ok(Some(wanted.clone()))
+    } else {
+        object.rehearse(inner, wanted)
     }
 }
 
-/// Puts what is wanted in the place of what was read, unless somebody has changed that since: `None`.
+/// Replaces the object; `None` if somebody has changed it since it was read.
 pub(super) fn replace(
     inner: &Inner,
     object: &ObjectRef,
     (read, wanted): (&Value, &Value),
 ) -> Result<Option<Value>, KubeError> {
-    match object.is_of_node() {
-        true => node::replace(inner, object, (read, wanted)),
-        false => object.replace(inner, wanted),
+    if object.is_of_node() {
+        node::replace(inner, object, (read, wanted))
+    } else {
+        object.replace(inner, wanted)
     }
 }

@@ -36,13 +36,12 @@ fn deployment(namespace: &str) -> ObjectRef {
     }
 }
 
-/// The values of an object's places; `None`: as before weir.
+/// Builds values for [`Changes::set`]; `None`: as before weir.
 fn values<const N: usize>(values: [(&str, Option<&str>); N]) -> BTreeMap<String, Option<Value>> {
-    let one = |(at, value): (&str, Option<&str>)| (at.to_owned(), value.map(|text| json!(text)));
-    values.into_iter().map(one).collect()
+    values.into_iter().map(|(at, value)| (at.to_owned(), value.map(|text| json!(text)))).collect()
 }
 
-/// What of an object is whoever made it's to say.
+/// Returns the parts of an object that its creator determines.
 fn said(test: &Test, object: &ObjectRef) -> Value {
     let words = format!(
         "get {} {} --namespace {} --output json",
@@ -54,10 +53,7 @@ fn said(test: &Test, object: &ObjectRef) -> Value {
 
 fn make_settings(test: &Test, namespace: &str, data: &str) -> ObjectRef {
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\n{data}");
-    test.kubectl(
-        &format!("apply --namespace {namespace} --filename -"),
-        &object,
-    );
+    test.kubectl(&format!("apply --namespace {namespace} --filename -"), &object);
     config_map(namespace)
 }
 
@@ -68,11 +64,7 @@ fn open(cluster: &Cluster, folder: &Path) -> Result<Changes, KubeError> {
 pub(crate) fn what_is_changed_is_put_back_to_the_byte(test: &Test) {
     let cluster = namespace(test, "changes", "");
     let folder = tempfile::tempdir().unwrap();
-    for data in [
-        "data: {keep-alive-requests: '7', other: x}",
-        "data: {other: x}",
-        "",
-    ] {
+    for data in ["data: {keep-alive-requests: '7', other: x}", "data: {other: x}", ""] {
         let object = make_settings(test, "changes", data);
         let before = said(test, &object);
         let mut changes = open(&cluster, folder.path()).unwrap();
@@ -95,7 +87,7 @@ pub(crate) fn what_is_changed_is_put_back_to_the_byte(test: &Test) {
     }
 }
 
-/// Objects of a kind of its own, whose definition has defaults.
+/// Definition of a custom resource with defaults.
 const BREAKERS: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -128,10 +120,7 @@ spec:
 pub(crate) fn defaults_that_come_with_a_value_go_with_it(test: &Test) {
     let cluster = namespace(test, "defaults", "");
     test.kubectl("apply --filename -", BREAKERS);
-    test.kubectl(
-        "wait --for=condition=Established crd/breakers.weir.test",
-        "",
-    );
+    test.kubectl("wait --for=condition=Established crd/breakers.weir.test", "");
     let object =
         "apiVersion: weir.test/v1\nkind: Breaker\nmetadata: {name: settings}\nspec: {other: x}";
     test.kubectl("apply --namespace defaults --filename -", object);
@@ -179,10 +168,7 @@ pub(crate) fn defaults_that_come_with_a_value_go_with_it(test: &Test) {
     );
     test.kubectl(&words, "");
     let said = not_taken(&cluster, &object).unwrap();
-    assert_eq!(
-        said.as_deref(),
-        Some("Accepted is False, Invalid: too-many")
-    );
+    assert_eq!(said.as_deref(), Some("Accepted is False, Invalid: too-many"));
 }
 
 pub(crate) fn what_somebody_else_has_changed_is_told_and_left(test: &Test) {
@@ -202,39 +188,24 @@ pub(crate) fn what_somebody_else_has_changed_is_told_and_left(test: &Test) {
     patch(r#"{"theirs":"yes"}"#);
     assert!(changes.set(&object, &values([(own, Some("60"))])).unwrap());
     patch(r#"{"keep-alive-requests":"8"}"#);
-    let error = changes
-        .set(&object, &values([(own, Some("50"))]))
-        .unwrap_err();
+    let error = changes.set(&object, &values([(own, Some("50"))])).unwrap_err();
     assert!(matches!(error, KubeError::Foreign { .. }), "{error}");
-    for words in [
-        "ConfigMap foreign/settings",
-        own,
-        "was \"7\"",
-        "is \"8\" now",
-    ] {
+    for words in ["ConfigMap foreign/settings", own, "was \"7\"", "is \"8\" now"] {
         assert!(error.to_string().contains(words), "{error}");
     }
     let became = changes.put_back().remove(0);
     assert_eq!(became.put_back, [other]);
-    assert_eq!(
-        (&*became.left[0].before, &*became.left[0].now),
-        ("\"7\"", "\"8\"")
-    );
+    assert_eq!((&*became.left[0].before, &*became.left[0].now), ("\"7\"", "\"8\""));
     let data = &said(test, &object)["data"];
     assert_eq!(*data, json!({"keep-alive-requests": "8", "theirs": "yes"}));
     // One that is not the same object any more is not weir's to change.
     changes.set(&object, &values([(own, Some("50"))])).unwrap();
     test.kubectl("delete configmap settings --namespace foreign", "");
     make_settings(test, "foreign", "data: {keep-alive-requests: '9'}");
-    let error = changes
-        .set(&object, &values([(own, Some("60"))]))
-        .unwrap_err();
+    let error = changes.set(&object, &values([(own, Some("60"))])).unwrap_err();
     assert!(error.to_string().contains("another of its name"), "{error}");
     let became = changes.put_back().remove(0);
-    assert!(
-        !became.is_whole() && became.put_back.is_empty(),
-        "{became:?}"
-    );
+    assert!(!became.is_whole() && became.put_back.is_empty(), "{became:?}");
     assert_eq!(said(test, &object)["data"]["keep-alive-requests"], "9");
 }
 
@@ -244,35 +215,21 @@ pub(crate) fn what_a_killed_weir_has_changed_is_undone(test: &Test) {
     let object = make_settings(test, "killed", "data: {keep-alive-requests: '7'}");
     let before = said(test, &object);
     let mut changes = open(&cluster, folder.path()).unwrap();
-    changes
-        .set(&object, &values([(SETTINGS, Some("50"))]))
-        .unwrap();
+    changes.set(&object, &values([(SETTINGS, Some("50"))])).unwrap();
     let held = open(&cluster, folder.path()).unwrap_err();
     assert!(matches!(held, KubeError::Held { .. }), "{held}");
     let held = undo(&cluster, folder.path(), false).unwrap_err();
     assert!(matches!(held, KubeError::Held { .. }), "{held}");
     // What a killed weir leaves is its folder, without a lock.
     let left = tempfile::tempdir().unwrap();
-    let own = fs::read_dir(folder.path())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap();
+    let own = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
     let copy = left.path().join(own.file_name());
     weir_files::make_folders(&copy).unwrap();
     fs::copy(own.path().join("journal.jsonl"), copy.join("journal.jsonl")).unwrap();
     std::mem::forget(changes);
     let refused = open(&cluster, left.path()).unwrap_err();
-    assert!(
-        matches!(refused, KubeError::LeftChanged { objects: 1, .. }),
-        "{refused}"
-    );
-    assert!(
-        refused
-            .hint()
-            .unwrap()
-            .contains("weir restore --on kubernetes:weir-test/killed")
-    );
+    assert!(matches!(refused, KubeError::LeftChanged { objects: 1, .. }), "{refused}");
+    assert!(refused.hint().unwrap().contains("weir restore --on kubernetes:weir-test/killed"));
     let shown = undo(&cluster, left.path(), true).unwrap();
     assert_eq!(shown[0].put_back, [SETTINGS]);
     assert_ne!(said(test, &object), before, "only shown");
@@ -281,13 +238,10 @@ pub(crate) fn what_a_killed_weir_has_changed_is_undone(test: &Test) {
     assert_eq!(undo(&cluster, left.path(), false).unwrap(), []);
     drop(open(&cluster, left.path()).unwrap());
     // Of another cluster's journal nothing is believed here: it has a folder of its own.
-    assert_eq!(
-        undo(&cluster, &left.path().join("nothing"), false).unwrap(),
-        []
-    );
+    assert_eq!(undo(&cluster, &left.path().join("nothing"), false).unwrap(), []);
 }
 
-/// A Deployment of one pod, which a test says of that it runs.
+/// Creates a Deployment of one pod. Tests report that the pod runs in place of a kubelet.
 fn make_deployment(test: &Test, namespace: &str) -> ObjectRef {
     test.kubectl(
         &format!("apply --namespace {namespace} --filename -"),
@@ -312,7 +266,7 @@ fn names(test: &Test, namespace: &str, kind: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The first pod of a Deployment, which is told to serve.
+/// Reports the first pod of a Deployment as ready and returns its name.
 fn serving(test: &Test, namespace: &str) -> String {
     wait_until("a pod", || names(test, namespace, "pods").len() == 1);
     let pod = names(test, namespace, "pods")[0].replace("pod/", "");
@@ -333,21 +287,13 @@ pub(crate) fn a_pod_that_may_not_have_its_sysctl_ends_the_roll_out(test: &Test) 
         changes.rolled_out(&object, Duration::from_secs(within), &running)
     };
     rolled_out(&changes, 10).unwrap();
-    changes
-        .set(&object, &values([(SYSCTL, Some("32768"))]))
-        .unwrap();
+    changes.set(&object, &values([(SYSCTL, Some("32768"))])).unwrap();
     // Nobody runs the new pod: the roll-out never ends.
     let error = rolled_out(&changes, 1).unwrap_err();
-    assert!(
-        matches!(error, KubeError::Overdue { .. } | KubeError::Pods { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, KubeError::Overdue { .. } | KubeError::Pods { .. }), "{error}");
     wait_until("a new pod", || names(test, "rollout", "pods").len() == 2);
     let pods = names(test, "rollout", "pods");
-    let new = pods
-        .iter()
-        .map(|pod| pod.replace("pod/", ""))
-        .find(|pod| *pod != old);
+    let new = pods.iter().map(|pod| pod.replace("pod/", "")).find(|pod| *pod != old);
     let forbidden = r#"{"phase":"Failed","reason":"SysctlForbidden","message":"not-allowlisted"}"#;
     tell_pod(test, "rollout", &new.unwrap(), forbidden);
     let error = rolled_out(&changes, 10).unwrap_err();
@@ -357,11 +303,7 @@ pub(crate) fn a_pod_that_may_not_have_its_sysctl_ends_the_roll_out(test: &Test) 
     assert!(became.iter().all(PutBack::is_whole), "{became:?}");
     assert_eq!(said(test, &object), before);
     // Its pods go as well where somebody runs them.
-    assert_eq!(
-        names(test, "rollout", "replicasets"),
-        sets,
-        "the unhealthy one is gone"
-    );
+    assert_eq!(names(test, "rollout", "replicasets"), sets, "the unhealthy one is gone");
 }
 
 pub(crate) fn what_somebody_else_rolls_out_stays(test: &Test) {
@@ -372,9 +314,7 @@ pub(crate) fn what_somebody_else_rolls_out_stays(test: &Test) {
     serving(test, "theirs");
     let first = sets();
     let mut changes = open(&cluster, folder.path()).unwrap();
-    changes
-        .set(&object, &values([(SYSCTL, Some("32768"))]))
-        .unwrap();
+    changes.set(&object, &values([(SYSCTL, Some("32768"))])).unwrap();
     wait_until("weir's template", || sets().len() == 2);
     test.kubectl(
         "set image deployment/settings controller=localhost/proxy:2 --namespace theirs",
@@ -393,28 +333,15 @@ pub(crate) fn what_somebody_else_rolls_out_stays(test: &Test) {
 
 pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
     namespace(test, "controller", "");
-    let objects = [
-        make_settings(test, "controller", ""),
-        make_deployment(test, "controller"),
-    ];
+    let objects = [make_settings(test, "controller", ""), make_deployment(test, "controller")];
     let guest = connect(test, "kubernetes:weir-guest/controller").unwrap();
-    let used = Used {
-        changed: objects.to_vec(),
-        asked: vec![objects[1].clone()],
-        asks: Asks::Command,
-    };
+    let used =
+        Used { changed: objects.to_vec(), asked: vec![objects[1].clone()], asks: Asks::Command };
     let error = guest.check_changes(&used).unwrap_err();
-    let KubeError::Rights {
-        missing, manifest, ..
-    } = &error
-    else {
+    let KubeError::Rights { missing, manifest, .. } = &error else {
         panic!("{error}");
     };
-    let wanted = [
-        "update configmaps settings",
-        "get deployments settings",
-        "delete replicasets",
-    ];
+    let wanted = ["update configmaps settings", "get deployments settings", "delete replicasets"];
     for one in wanted {
         assert!(missing.contains(&one.to_owned()), "{one}: {missing:?}");
     }
@@ -423,19 +350,10 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
     wait_until("the rights", || guest.check_changes(&used).is_ok());
     let folder = tempfile::tempdir().unwrap();
     let mut changes = open(&guest, folder.path()).unwrap();
-    changes
-        .set(&objects[0], &values([(SETTINGS, Some("50"))]))
-        .unwrap();
+    changes.set(&objects[0], &values([(SETTINGS, Some("50"))])).unwrap();
     assert!(changes.put_back()[0].is_whole());
     // Granted for these, and for no other.
-    let other = ObjectRef {
-        name: "other".to_owned(),
-        ..objects[0].clone()
-    };
-    let used = Used {
-        changed: vec![other],
-        asked: Vec::new(),
-        asks: Asks::Command,
-    };
+    let other = ObjectRef { name: "other".to_owned(), ..objects[0].clone() };
+    let used = Used { changed: vec![other], asked: Vec::new(), asks: Asks::Command };
     assert!(guest.check_changes(&used).is_err());
 }

@@ -1,4 +1,4 @@
-//! Against a real etcd and a real API server, which `scripts/kube` starts in namespaces of their own.
+//! Tests against a real etcd and a real API server, which `scripts/kube` starts in namespaces of their own.
 
 #![allow(clippy::unwrap_used)]
 

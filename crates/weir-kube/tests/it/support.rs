@@ -1,4 +1,4 @@
-//! A cluster of `scripts/kube`.
+//! A test cluster, managed by `scripts/kube`.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,16 +14,16 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// A test and its name.
 pub(crate) type Named = (&'static str, fn(&Test));
 
-/// More tests that fail are no accident.
+/// Maximum number of failed tests that are run again; more failures are no accident.
 const MOST_AGAIN: usize = 3;
 
-/// What a test needs and this machine does not have, as the reason for which the test ends.
+/// Panic payload that ends a test if this machine lacks something; contains the reason.
 struct Missing(String);
 
-/// Runs the tests of a tier in one cluster, one after the other; `prepare` is done first. What ran, and what took long,
-/// is told beside what the tests print, which nobody sees where they pass. The few that fail, perhaps because of what else
-/// ran here, run once more at the end, and are named. Where `KUBE_TESTS` is set, those whose names have it, or one of its
-/// words with commas between them, are run.
+/// Runs the tests of a tier in one cluster, one after the other, after `prepare`. The tests that ran and the slowest
+/// ones are reported on standard error, since the output of passing tests is hidden. A few failed tests, which may be
+/// due to other work on this machine, are run once more at the end, and are named. If `KUBE_TESTS` is set, only tests
+/// are run whose names contain it, or one of its comma-separated words.
 pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), tests: &[Named]) {
     let tell = |what: String| {
         let line = format!("kubernetes: {name} tier: {what}\n");
@@ -57,27 +57,23 @@ pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), te
     times.sort_unstable_by(|one, other| other.cmp(one));
     let longest = |(seconds, name): &(u64, &str)| format!("{name} {seconds} s");
     let longest: Vec<String> = times.iter().take(3).map(longest).collect();
-    tell(format!(
-        "ran {} tests ({})",
-        times.len(),
-        longest.join(", ")
-    ));
+    tell(format!("ran {} tests ({})", times.len(), longest.join(", ")));
     let failed: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
 /// The nodes of a cluster.
 pub(crate) struct Nodes<'a> {
-    /// The archive of the image that they have.
+    /// Archive of the nodes' image.
     pub(crate) archive: &'a Path,
-    /// Its name.
+    /// Name of the image.
     pub(crate) image: &'a str,
     pub(crate) count: u32,
-    /// What their kubelets' CPU manager does: `none` or `static`.
+    /// CPU manager policy of the kubelets: `none` or `static`.
     pub(crate) cpus: &'a str,
 }
 
-/// A cluster that ends with the test.
+/// Handle to a running test cluster.
 pub(crate) struct Test {
     folder: PathBuf,
 }
@@ -87,8 +83,8 @@ fn script() -> Command {
 }
 
 impl Test {
-    /// etcd, API server, controller manager and scheduler, and nodes where there are to be some; else why there are none
-    /// here.
+    /// Starts etcd, API server, controller manager and scheduler, and nodes if requested. An error is the reason why
+    /// this machine cannot run them.
     pub(crate) fn up(name: &str, nodes: Option<&Nodes<'_>>) -> Result<Test, String> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let mut command = script();
@@ -107,11 +103,10 @@ impl Test {
         }
     }
 
-    /// Starts one of the controllers of `scripts/kube`, unless it runs, and says at which address it serves. Where this
-    /// machine cannot have it, the test ends here as one that did not run.
+    /// Starts one of the controllers of `scripts/kube`, unless it runs already, and returns its address. If this
+    /// machine cannot run it, the test ends as not run.
     pub(crate) fn controller(&self, name: &str) -> String {
-        let output = script().arg("serve").arg(&self.folder).arg(name).output();
-        let output = output.unwrap();
+        let output = script().arg("serve").arg(&self.folder).arg(name).output().unwrap();
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         match output.status.code() {
             Some(0) => String::from_utf8(output.stdout).unwrap().trim().to_owned(),
@@ -120,7 +115,7 @@ impl Test {
         }
     }
 
-    /// A program that `scripts/kube` has built. Where it has not, the test ends here as one that did not run.
+    /// Returns a program that `scripts/kube` has built. If it has not, the test ends as not run.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         let output = script().args(["program", name]).output().unwrap();
         let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -130,17 +125,14 @@ impl Test {
         }
     }
 
-    /// A command where a controller runs: among its files and processes.
+    /// Builds a command that runs among the files and processes of a controller.
     pub(crate) fn within(&self, controller: &str, program: &str) -> Command {
         let mut command = script();
-        command
-            .arg("enter")
-            .arg(&self.folder)
-            .args([controller, program]);
+        command.arg("enter").arg(&self.folder).args([controller, program]);
         command
     }
 
-    /// A command in the network of a node, by its number from 1 on.
+    /// Builds a command in the network of a node; nodes are numbered from 1.
     pub(crate) fn at(&self, node: u32, program: &str) -> Command {
         let mut command = script();
         command.arg("at").arg(&self.folder);
@@ -157,57 +149,49 @@ impl Test {
         assert!(output.status.success(), "{action} {node}: {words}");
     }
 
-    /// A command in the cluster's network, with its configuration.
+    /// Builds a command in the cluster's network, with its configuration.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = script();
         command.arg("run").arg(&self.folder).arg(program);
         command
     }
 
-    /// The configuration with the contexts `weir-test` and `weir-guest`.
+    /// Kubeconfig with the contexts `weir-test` and `weir-guest`.
     pub(crate) fn configuration(&self) -> PathBuf {
         self.folder.join("kubeconfig")
     }
 
-    /// The first process of the cluster's namespaces.
+    /// First process of the cluster's namespaces.
     fn first(&self) -> u32 {
         let outer = fs::read_to_string(self.folder.join("pid")).unwrap();
         children(outer.trim().parse().unwrap())[0]
     }
 
-    /// Moves the calling thread, and what it starts, into the cluster's network.
+    /// Moves the calling thread, and everything that it starts, into the cluster's network.
     pub(crate) fn enter(&self) {
         let network = File::open(format!("/proc/{}/ns/net", self.first())).unwrap();
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
     }
 
-    /// The process of one of its programs.
+    /// Process number of one of the cluster's programs.
     pub(crate) fn process(&self, name: &str) -> u32 {
-        let is_it = |pid: &u32| {
-            let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            command
-                .split('\0')
-                .next()
-                .is_some_and(|program| program.ends_with(name))
-        };
-        children(self.first()).into_iter().find(is_it).unwrap()
+        children(self.first())
+            .into_iter()
+            .find(|pid| {
+                let command =
+                    fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                command.split('\0').next().is_some_and(|program| program.ends_with(name))
+            })
+            .unwrap()
     }
 
-    /// Runs kubectl as the administrator, with this on its standard input; gives what it prints.
+    /// Runs kubectl as the administrator, with `input` on its standard input, and returns its output.
     pub(crate) fn kubectl(&self, words: &str, input: &str) -> String {
         let mut command = self.command("kubectl");
         command.args(words.split_whitespace());
-        let command = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(input.as_bytes())
-            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "kubectl {words}: {errors}");
@@ -217,9 +201,7 @@ impl Test {
 
 fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    text.split_whitespace()
-        .map(|pid| pid.parse().unwrap())
-        .collect()
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
 impl Drop for Test {

@@ -1,4 +1,4 @@
-//! What all arms are started from: the jobs of their agents.
+//! Builds the agents' jobs with which arms and their origin server are started.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::hosts::Hosts;
 use crate::options::Role;
 
 impl Bench<'_> {
-    /// The host of the proxies.
+    /// Returns the host of the proxies.
     pub(super) fn proxies(&self) -> &Host {
         self.hosts.host(Role::Proxy)
     }
@@ -54,10 +54,10 @@ impl Bench<'_> {
         })
     }
 
-    /// An arm listens where it was started, or where the study says that it is.
+    /// Checks that an arm listens where it was started, or at the address in the study.
     ///
     /// # Errors
-    /// Its agent tells another address, or one that is one of `others`.
+    /// The agent reports another address, or one of `others`.
     pub(super) fn must_be_its_own(
         &self,
         external: Option<&ExternalSpec>,
@@ -74,8 +74,8 @@ impl Bench<'_> {
         })
     }
 
-    /// The origin server of an arm: a listener of weir's for the arm in this slot, which is none of `others`, or the
-    /// user's own.
+    /// Returns the origin server of an arm: a listener of weir's for the arm in this slot, which is none of `others`,
+    /// or the user's own. `None` if weir does not start the proxy.
     pub(super) fn origin_of(
         &self,
         arm: &Arm,
@@ -90,13 +90,8 @@ impl Bench<'_> {
         }
         let roles = (Role::Origin, Role::Proxy);
         let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
-        let address = self
-            .hosts
-            .host(roles.0)
-            .ask(OriginListener { slot, taken })?;
-        self.hosts
-            .own_address(roles, slot, address, others)
-            .map(Some)
+        let address = self.hosts.host(roles.0).ask(OriginListener { slot, taken })?;
+        self.hosts.own_address(roles, slot, address, others).map(Some)
     }
 
     pub(super) fn start_origin(&self) -> Result<(), LabError> {
@@ -111,13 +106,13 @@ impl Bench<'_> {
     }
 }
 
-/// Whether some proxy that weir starts is asked over TLS, and needs a certificate.
+/// Returns true if some proxy that weir starts is used over TLS, and so needs a certificate.
 pub(super) fn is_shown(study: &Study) -> bool {
     let mut arms = study.arms.iter();
     arms.any(|arm| study.proxy_of(arm).is_started()) && study.loads.iter().any(LoadSpec::is_secure)
 }
 
-/// Sizes of the content that the loads of a study ask for, each once.
+/// Returns the distinct sizes of the content that the loads of a study ask for.
 fn sizes(study: &Study) -> Vec<u64> {
     let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
     sizes.into_iter().collect()

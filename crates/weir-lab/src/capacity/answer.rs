@@ -1,4 +1,4 @@
-//! The record of what a search has found.
+//! Conversion of a search's answer to its record.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::seen::{Frame, observed};
 use super::time;
 
 impl Frame {
-    /// What stands in the run folder of an arm's capacity, when the run has been at work for so long.
+    /// Returns the record of an arm's capacity; `passed` is the run's working time.
     pub(crate) fn answer(
         &self,
         arm: &Searched,
@@ -19,16 +19,13 @@ impl Frame {
     ) -> CapacityRecord {
         let study = &self.header.study;
         let ceiling = match answer.ending {
-            Ending::NotSent(rate) => Some(CeilingRecord {
-                of: CeilingOf::Generator,
-                rate,
-            }),
+            Ending::NotSent(rate) => Some(CeilingRecord { of: CeilingOf::Generator, rate }),
             // Whatever broke below was a request that found no idle connection.
             _ if is_of_connections(arm) => arm.ceiling,
-            _ if answer.is_ceiling => Some(arm.ceiling.unwrap_or(CeilingRecord {
-                of: CeilingOf::Generator,
-                rate: answer.interval.1,
-            })),
+            _ if answer.is_ceiling => Some(
+                arm.ceiling
+                    .unwrap_or(CeilingRecord { of: CeilingOf::Generator, rate: answer.interval.1 }),
+            ),
             _ => None,
         };
         CapacityRecord {
@@ -54,10 +51,7 @@ impl Frame {
                 confidence: burst.confidence,
             }),
             saturated: answer.saturated,
-            floor: finite(
-                answer.floor.get(answer.decides).copied().unwrap_or(0.0),
-                1.0,
-            ),
+            floor: finite(answer.floor.get(answer.decides).copied().unwrap_or(0.0), 1.0),
             ceiling,
             seconds: answer.seconds,
             rest_s: arm.rest_s,
@@ -87,10 +81,8 @@ fn is_of_connections(arm: &Searched) -> bool {
     of == Some(CeilingOf::Connections)
 }
 
-/// A number that a record can have: what was never seen to break is known to be as much as held.
+/// Returns `number` if it is finite, as records need, and otherwise `otherwise`: a rate that never broke is known only
+/// to be as much as the held one.
 fn finite(number: f64, otherwise: f64) -> f64 {
-    match number.is_finite() {
-        true => number,
-        false => otherwise,
-    }
+    if number.is_finite() { number } else { otherwise }
 }

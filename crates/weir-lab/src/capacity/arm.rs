@@ -1,4 +1,4 @@
-//! The search for what one arm carries, told by the records of its trials.
+//! Search for the rate that one arm carries, driven by the records of its trials.
 
 use weir_model::record::{CeilingRecord, ObservedRecord, TrialRecord};
 use weir_search::{Answer, Search, Trial};
@@ -6,33 +6,33 @@ use weir_search::{Answer, Search, Trial};
 use super::closed::ClosedLoops;
 use super::seen::{Frame, Windows, observed};
 
-/// An arm, and how far the search for what it carries is.
+/// An arm and the state of its search.
 pub(crate) struct Searched {
     pub(crate) name: String,
     state: State,
-    /// Windows of the trial that is planned.
+    /// Windows of the planned trial so far.
     windows: Windows,
-    /// The session that the latest trial is of.
+    /// Session of the latest trial.
     session: u32,
-    /// What the measurement carries at most.
+    /// Highest rate that the measurement itself can carry; `None` if no such limit is known.
     pub(crate) ceiling: Option<CeilingRecord>,
-    /// Connections that it is searched with.
+    /// Connections used in the search.
     pub(crate) connections: u32,
-    /// Seconds before its trials in which it rested.
+    /// Total rest before the arm's trials, seconds.
     pub(crate) rest_s: f64,
 }
 
 enum State {
-    /// The closed loops before the search.
+    /// Closed loops before the search.
     New(ClosedLoops),
     Searching(Box<Search>),
     Done(Box<Search>),
-    /// What was found stands in the records of an earlier session.
+    /// Answered in an earlier session, whose records have the result.
     Recorded,
 }
 
 impl Searched {
-    /// An arm that the study asks over so many connections, or over so many at most.
+    /// Creates the search of an arm with `connections` connections, or up to `most` if the study allows more.
     pub(crate) fn new(name: &str, (connections, most): (u32, Option<u32>)) -> Searched {
         Searched {
             name: name.to_owned(),
@@ -45,7 +45,8 @@ impl Searched {
         }
     }
 
-    /// The closed loop that is still to be measured: its connections and blocks.
+    /// Returns connections and blocks of the closed loop that is still to be measured; `None` once the search has
+    /// begun.
     pub(crate) fn closed_loop(&self) -> Option<(u32, u32)> {
         match &self.state {
             State::New(loops) => Some(loops.wanted()),
@@ -53,24 +54,24 @@ impl Searched {
         }
     }
 
-    /// Whether it has to be measured still, or may have.
+    /// Returns true until the arm is answered.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::New(_) | State::Searching(_))
     }
 
-    /// So many seconds are left for its trials, by the clock.
+    /// Limits the remaining trials to `left_s` seconds by the clock.
     pub(crate) fn has_left(&mut self, left_s: f64) {
         if let State::Searching(search) = &mut self.state {
             search.limit_time(left_s);
         }
     }
 
-    /// Whether its search has ended only because its share of the time was over.
+    /// Returns true if the search has ended only because its share of the time is over.
     pub(crate) fn is_out_of_time(&self) -> bool {
         matches!(&self.state, State::Searching(search) if search.is_out_of_time())
     }
 
-    /// Seconds of the hold without which it has no claim, or nothing narrows it.
+    /// Returns the seconds of the hold without which the arm gets no claim, or no narrower one.
     pub(crate) fn hold_needed_s(&self) -> Option<f64> {
         match &self.state {
             State::Searching(search) => search.hold_needed_s(),
@@ -78,15 +79,15 @@ impl Searched {
         }
     }
 
-    /// Whether it has not been answered.
+    /// Returns true while the search runs: after the closed loops and before the answer.
     pub(crate) fn is_searching(&self) -> bool {
         matches!(self.state, State::Searching(_))
     }
 
-    /// Next trial of its search.
+    /// Returns the next trial of the search.
     ///
     /// # Errors
-    /// The answer, once there is one.
+    /// The answer, once the search has one.
     pub(crate) fn planned(&self) -> Result<Trial, Box<Answer>> {
         match self.search() {
             Some(search) => search.propose(),
@@ -94,22 +95,17 @@ impl Searched {
         }
     }
 
-    /// Seconds of trials that it has not used of a share of this length; 0 once it is answered.
+    /// Returns the seconds of trials that the arm has not used of a share of this length; 0 once it is answered.
     pub(crate) fn unused_s(&self, share_s: f64) -> f64 {
-        if self.is_open() {
-            (share_s - self.seconds()).max(1.0)
-        } else {
-            0.0
-        }
+        if self.is_open() { (share_s - self.seconds()).max(1.0) } else { 0.0 }
     }
 
-    /// Seconds of trials so far.
+    /// Returns the seconds of trials so far.
     pub(crate) fn seconds(&self) -> f64 {
-        self.search()
-            .map_or(0.0, |search| search.progress().seconds)
+        self.search().map_or(0.0, |search| search.progress().seconds)
     }
 
-    /// Seconds of trials that are left, about; `None` before the search has begun.
+    /// Estimates the remaining seconds of trials; `None` before the search has begun.
     pub(crate) fn left_s(&self) -> Option<f64> {
         match &self.state {
             State::New(_) => None,
@@ -118,19 +114,18 @@ impl Searched {
         }
     }
 
-    /// Rates between which its capacity is thought to be.
+    /// Returns the rates between which the arm's capacity is estimated to be; `None` if not known.
     pub(crate) fn between(&self) -> Option<(f64, f64)> {
         let between = self.search()?.progress().between;
         between.filter(|(low, high)| low.is_finite() && high.is_finite())
     }
 
-    /// Logarithm of the ratio of the rates of [`Searched::between`]; 0 where they are not known.
+    /// Returns the logarithm of the ratio of the two rates of [`Searched::between`]; 0 if they are not known.
     pub(crate) fn width(&self) -> f64 {
-        let between = self.between().filter(|(low, _)| *low > 0.0);
-        between.map_or(0.0, |(low, high)| (high / low).ln())
+        self.between().filter(|(low, _)| *low > 0.0).map_or(0.0, |(low, high)| (high / low).ln())
     }
 
-    /// The highest rate that a hold has held so far.
+    /// Returns the highest rate that the arm has carried through a hold so far.
     pub(crate) fn held(&self) -> Option<ObservedRecord> {
         self.search()?.progress().held.map(observed)
     }
@@ -143,7 +138,7 @@ impl Searched {
     }
 
     /// Takes in a trial, live or from the records of an earlier session: a block of the closed loop, or a window of the
-    /// trial that is planned next. One that was not planned any more when it came counts as not made.
+    /// next planned trial. A window with another rate than the planned trial is ignored.
     pub(crate) fn take(&mut self, record: &TrialRecord, frame: &Frame) {
         if record.session != self.session {
             self.cut();
@@ -175,13 +170,13 @@ impl Searched {
         }
     }
 
-    /// Whether more is wanted of the cell that the latest block was of: the closed loop goes on, or the trial has had no
-    /// verdict yet.
+    /// Returns true if the cell of the latest block is to go on: the closed loop continues, or the trial has no verdict
+    /// yet.
     pub(crate) fn goes_on(&self) -> bool {
         matches!(self.state, State::New(_)) || !self.windows.seen.is_empty()
     }
 
-    /// A trial that has not been seen whole counts as not made.
+    /// Discards an incomplete trial; it counts as not made.
     pub(crate) fn cut(&mut self) {
         self.windows = Windows::default();
         if let State::New(loops) = &mut self.state {
@@ -189,7 +184,7 @@ impl Searched {
         }
     }
 
-    /// No connection could be opened: nothing that was due was answered.
+    /// Takes in that no connection could be opened: no due request was answered.
     pub(crate) fn is_gone(&mut self, frame: &Frame) {
         self.windows = Windows::default();
         if let State::Searching(search) = &mut self.state
@@ -201,7 +196,7 @@ impl Searched {
         }
     }
 
-    /// The answer was given.
+    /// Ends the search after its answer was reported.
     pub(crate) fn done(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Recorded) {
             State::Searching(search) | State::Done(search) => State::Done(search),

@@ -1,84 +1,87 @@
-//! Closed loops before a search: what an arm completes at most, and whether connections are what limits that.
+//! Closed loops before a search: the most that an arm completes, and whether the number of connections limits it.
 //!
-//! With N connections that are always busy no more than N / D is completed, D being the time that a request takes alone,
-//! and no more than the slowest part of the server does (asymptotic bounds: Denning & Buzen 1978, Computing Surveys 10).
-//! Half as many connections tell which of both it is: under the first bound they complete half as much. That connections
-//! are busy does not tell it: those of a saturated server are too.
+//! N connections that are always busy complete no more than N / D, D being the time that a request takes alone, and no
+//! more than the slowest part of the server does (asymptotic bounds: Denning & Buzen 1978, Computing Surveys 10). A
+//! loop with half as many connections shows which bound applies: under the first, it completes half as much. Busy
+//! connections alone do not show it: those of a saturated server are busy too.
 
 use weir_model::record::{SliceRecord, TrialRecord};
 
 use super::CLOSED;
 
-/// Blocks of the loop with half the connections.
+/// Number of blocks of the loop with half the connections.
 const HALF: u32 = 5;
-/// Slices of a block.
+/// Number of slices in a block.
 const SLICES: f64 = 2.0;
-/// Connections limit what completes so many times as much with twice as many of them.
+/// Ratio of completed requests with twice as many connections, from which on connections count as the limit.
 const GROWS: f64 = 1.5;
-/// With half of them it completes half as much at least. One that does not has broken, or is another now.
+/// Minimum share of the requests that half the connections must complete. An arm that completes less has broken or
+/// changed.
 const LEAST: f64 = 0.25;
-/// Loops in which the machine stood still for more of the time, or a quota let the generator do nothing, do not tell what
-/// connections let through.
+/// Share of a loop's time in which the machine may stand still, or a quota may throttle the generator. Beyond that, the
+/// loop does not show whether connections are the limit.
 const HELD_UP: f64 = 0.1;
-/// More connections than the server takes are not tried again: of its answers this share were errors.
+/// Share of errors in a loop's responses beyond which the server does not take so many connections, and more are not
+/// tried.
 const REFUSED: f64 = 0.01;
 
-/// The closed loops of an arm, as far as they are.
+/// State of an arm's closed loops.
 pub(crate) struct ClosedLoops {
-    /// Connections that are asked over, and of the loop that goes on.
+    /// Connections in use. `most` is their maximum, and `step` the current loop.
     connections: u32,
     most: u32,
     step: Step,
-    /// Slices of that loop, and its responses that broke the objective, as the worst share of what is allowed.
+    /// Slices of the current loop. `used` has for each block the share of the objective's allowance that it used, of
+    /// its worst limit; `failed` counts errors.
     slices: Vec<SliceRecord>,
     used: Vec<f64>,
     failed: u64,
-    /// The loop with all connections.
+    /// Slices of the loop with all connections.
     whole: Vec<SliceRecord>,
-    /// Seconds of the loops that were made whole.
+    /// Seconds of the completed loops.
     seconds: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// With all connections.
+    /// Loop with all connections.
     Whole,
-    /// With half of them.
+    /// Loop with half the connections.
     Half,
-    /// With twice as many as completed what `whole` has.
+    /// Loop with twice the connections of the loop in `whole`.
     Twice,
 }
 
-/// What they have shown.
+/// Result of the closed loops.
 pub(crate) struct Settled {
-    /// Connections that the search asks over.
+    /// Connections to use in the search.
     pub(crate) connections: u32,
-    /// The loop with all of these.
+    /// Slices of the loop with that many connections.
     pub(crate) slices: Vec<SliceRecord>,
-    /// Whether with more of them more would be completed.
+    /// True if more connections would complete more requests.
     pub(crate) are_the_limit: bool,
-    /// Seconds of all the loops.
+    /// Seconds of all loops.
     pub(crate) seconds: f64,
 }
 
-/// Seconds of a loop of so many blocks.
+/// Returns the seconds of a loop with so many blocks.
 fn length_s(blocks: u32) -> f64 {
     CLOSED.0.as_secs_f64() * SLICES * f64::from(blocks)
 }
 
-/// Seconds of the loops of an arm whose connections are not the limit.
+/// Returns the seconds of all loops of an arm whose connections are not the limit.
 pub(crate) fn likely_s() -> f64 {
     length_s(CLOSED.1 + HALF)
 }
 
-/// Seconds of its loops at most, where it is asked over so many connections, and may be over as many as `most`.
+/// Returns the maximum seconds of all loops of an arm with `connections` connections that may be raised to `most`.
 pub(crate) fn most_s(connections: u32, most: Option<u32>) -> f64 {
     let times = most.unwrap_or(connections) / connections.max(1);
     likely_s() + f64::from(times.max(1).ilog2()) * length_s(CLOSED.1)
 }
 
 impl ClosedLoops {
-    /// Of an arm that is asked over so many connections, and may be over as many as `most`.
+    /// Creates the loops of an arm with `connections` connections that may be raised to `most`.
     pub(crate) fn new(connections: u32, most: Option<u32>) -> ClosedLoops {
         ClosedLoops {
             connections,
@@ -92,7 +95,7 @@ impl ClosedLoops {
         }
     }
 
-    /// Connections and blocks of the loop that is to be measured.
+    /// Returns connections and blocks of the loop to measure.
     pub(crate) fn wanted(&self) -> (u32, u32) {
         match self.step {
             Step::Whole => (self.connections, CLOSED.1),
@@ -101,15 +104,15 @@ impl ClosedLoops {
         }
     }
 
-    /// A loop that has not been seen whole counts as not made.
+    /// Discards an incomplete loop; it counts as not made.
     pub(crate) fn cut(&mut self) {
         self.slices.clear();
         self.used.clear();
         self.failed = 0;
     }
 
-    /// Takes in a block of the loop that is wanted, which used so much of what the objective allows; says what all have
-    /// shown when no further is.
+    /// Takes in a block of the wanted loop; `used` is the share of the objective's allowance that it used. Returns the
+    /// result of all loops when no further loop is needed.
     pub(crate) fn take(&mut self, record: &TrialRecord, used: f64) -> Option<Settled> {
         self.slices.extend(&record.slices);
         self.used.push(used);
@@ -150,15 +153,12 @@ impl ClosedLoops {
                 if times >= 1.0 {
                     (self.whole, self.connections) = (slices, 2 * self.connections);
                 }
-                match times >= GROWS && holds {
-                    true => self.raised(),
-                    false => Some(self.settled(false)),
-                }
+                if times >= GROWS && holds { self.raised() } else { Some(self.settled(false)) }
             }
         }
     }
 
-    /// Goes on with twice the connections, if there may be so many.
+    /// Goes on with twice the connections, or returns the result if so many are not allowed.
     fn raised(&mut self) -> Option<Settled> {
         if 2 * self.connections > self.most {
             return Some(self.settled(true));
@@ -177,7 +177,7 @@ impl ClosedLoops {
     }
 }
 
-/// Whether the machine stood still for much of the time of a loop, or the generator was throttled.
+/// Returns true if the machine stood still, or the generator was throttled, for more than [`HELD_UP`] of a loop's time.
 fn is_held_up(slices: &[SliceRecord]) -> bool {
     let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
     let held_up_ns = sum(|slice| slice.held_up.worst_ns());
@@ -185,7 +185,7 @@ fn is_held_up(slices: &[SliceRecord]) -> bool {
     held_up_ns.max(throttled_ns) > HELD_UP * sum(|slice| slice.measured_ns)
 }
 
-/// Responses per second.
+/// Returns the completed requests per second.
 pub(crate) fn rate(slices: &[SliceRecord]) -> f64 {
     let measured: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
     let completed: u64 = slices.iter().map(|slice| slice.completed).sum();
@@ -199,7 +199,8 @@ mod tests {
 
     use super::*;
 
-    /// A block whose connections completed so much, while the generator stood still and was throttled for so long.
+    /// Makes a block with so many completed requests, and with these times in which the generator stood still and was
+    /// throttled.
     fn block(completed: u64, held_up_ms: u64, throttled_ms: u64) -> TrialRecord {
         let slice = SliceRecord {
             measured_ns: 500_000_000,
@@ -207,18 +208,12 @@ mod tests {
             completed_whole: completed,
             throttled_ns: throttled_ms * 1_000_000,
             held_up: HoldUps {
-                generator: Some(HeldUp {
-                    late_ns: held_up_ms * 1_000_000,
-                    ..HeldUp::default()
-                }),
+                generator: Some(HeldUp { late_ns: held_up_ms * 1_000_000, ..HeldUp::default() }),
                 ..HoldUps::default()
             },
             ..SliceRecord::default()
         };
-        TrialRecord {
-            slices: vec![slice],
-            ..fixture::trial("closed", "stock", 1)
-        }
+        TrialRecord { slices: vec![slice], ..fixture::trial("closed", "stock", 1) }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a trial's record says to a search, and what the measurement itself cannot carry.
+//! Evaluation of a trial's record for a search, and limits of the measurement itself.
 
 use weir_model::limit::Limit;
 use weir_model::record::{
@@ -10,31 +10,32 @@ use weir_search::{Bound, Goal, Observed, Window};
 use super::closed::{self, Settled};
 use super::{CLOSED, time};
 
-/// From this share of the CPU time that it has a role may be what cannot carry more, and from that it is.
+/// Share of its CPU time from which on a role may be the limiter; from [`BUSY`] on it is.
 const NEAR: f64 = 0.8;
 const BUSY: f64 = 0.97;
-/// The generator's own lateness at the p99, as a share of the limit of a response time: from there on a trial that broke
-/// it says more about the generator (as the rule `dispatch-lag` has it).
+/// Share of a response time's limit. If the generator's own lateness at the p99 exceeds it, a trial that broke the
+/// limit says more about the generator than the arm (as in the rule `dispatch-lag`).
 const LATE: f64 = 0.5;
-/// The lateness that is allowed where no limit is one of time, nanoseconds.
+/// Allowed lateness of the generator if no limit is a time, nanoseconds.
 const LATE_NS: f64 = 5e6;
-/// Shares of the time that the generator was held back, by a CPU quota or by the hypervisor.
+/// Share of the time for which a CPU quota may hold the generator back; [`STOLEN`] is the share for the hypervisor.
 const THROTTLED: f64 = 0.05;
 const STOLEN: f64 = 0.2;
-/// What is taken to have been sent in time where the generator was the limit: how much it was, no record says. It is tried
-/// with as much less next.
+/// Share of the requests that is assumed to have been sent in time if the generator was the limiter, since no record
+/// has the real share. The next trial's rate is lower by as much.
 const SENT: f64 = 0.7;
-/// Of what was due so much may be missing without anybody having waited for it (as the rule `offered-rate` has it).
+/// Share of the due requests that may be missing without anybody having waited for them (as in the rule
+/// `offered-rate`). If more are missing, the generator is the limiter.
 const MISSING: f64 = 0.01;
 
-/// What the windows of one trial have shown so far.
+/// Windows of one trial so far.
 #[derive(Default)]
 pub(crate) struct Windows {
     pub(crate) seen: Vec<Window>,
     held_back: HeldBack,
 }
 
-/// Time in which the generator was held back, of that of its windows.
+/// Time in which the generator was held back by a quota or the hypervisor, and length of the windows, nanoseconds.
 #[derive(Default)]
 struct HeldBack {
     throttled_ns: f64,
@@ -56,22 +57,19 @@ impl HeldBack {
     }
 }
 
-/// What all searches of a run have in common.
+/// Header and generator limit that all searches of a run share.
 pub(crate) struct Frame {
     pub(crate) header: RunHeader,
-    /// Requests per second that the generator can send, where that is known.
+    /// Highest rate that the generator can send, requests per second; `None` if not known.
     most: Option<f64>,
 }
 
 impl Frame {
     pub(crate) fn new(header: &RunHeader, most: Option<f64>) -> Frame {
-        Frame {
-            header: header.clone(),
-            most,
-        }
+        Frame { header: header.clone(), most }
     }
 
-    /// Question about an arm that did that in a closed loop. Nothing above a ceiling can be seen.
+    /// Returns the goal of an arm's search after these closed loops. Rates above the ceiling cannot be measured.
     pub(crate) fn goal(
         &self,
         arm: &str,
@@ -96,40 +94,38 @@ impl Frame {
         }
     }
 
-    /// What the measurement carries at most: what the origin is told to carry; and where closed loops came near it, all
-    /// that the connections let through, or the rate by the share of its CPU time that a role used (utilization law: Denning
-    /// & Buzen 1978, Computing Surveys 10).
+    /// Returns the highest rate that the measurement can carry; `None` if no limit is known. The lowest of these
+    /// counts: the maximum configured for the origin server; the known maximum of the generator; the rate of the closed
+    /// loops if connections limit it; and, if a role was nearly busy in them, their rate divided by the share of its
+    /// CPU time that the role used (utilization law: Denning & Buzen 1978, Computing Surveys 10).
     pub(crate) fn ceiling(&self, settled: &Settled) -> Option<CeilingRecord> {
         let (study, slices) = (&self.header.study, &settled.slices[..]);
         let rate = closed::rate(slices);
-        let connections = settled.are_the_limit.then_some(CeilingRecord {
-            of: CeilingOf::Connections,
-            rate,
-        });
+        let connections =
+            settled.are_the_limit.then_some(CeilingRecord { of: CeilingOf::Connections, rate });
         let whole_ns = CLOSED.0.as_nanos() as f64 * slices.len() as f64;
         let throttled_ns: u64 = slices.iter().map(|slice| slice.throttled_ns).sum();
-        let (of, busy) = match throttled_ns as f64 > THROTTLED * whole_ns {
+        let (of, busy) = if throttled_ns as f64 > THROTTLED * whole_ns {
             // A quota has let it do no more.
-            true => (CeilingOf::Generator, 1.0),
-            false => self.busiest(slices, whole_ns),
+
+            (CeilingOf::Generator, 1.0)
+        } else {
+            self.busiest(slices, whole_ns)
         };
-        let seen = (busy >= NEAR).then(|| CeilingRecord {
-            of,
-            rate: rate / busy.min(1.0),
-        });
-        let known = self.most.map(|rate| CeilingRecord {
-            of: CeilingOf::Generator,
-            rate,
-        });
-        let told = study.origin.at_most().map(|rate| CeilingRecord {
-            of: CeilingOf::Origin,
-            rate: rate / share(slices),
-        });
-        let all = [connections, seen, known, told].into_iter().flatten();
-        all.min_by(|a, b| a.rate.total_cmp(&b.rate))
+        let seen = (busy >= NEAR).then(|| CeilingRecord { of, rate: rate / busy.min(1.0) });
+        let known = self.most.map(|rate| CeilingRecord { of: CeilingOf::Generator, rate });
+        let told = study
+            .origin
+            .at_most()
+            .map(|rate| CeilingRecord { of: CeilingOf::Origin, rate: rate / share(slices) });
+        [connections, seen, known, told]
+            .into_iter()
+            .flatten()
+            .min_by(|a, b| a.rate.total_cmp(&b.rate))
     }
 
-    /// Who of generator and origin used more of its CPUs, and how much. On the same CPUs they are busy together.
+    /// Returns which of generator and origin used the larger share of its CPUs, and that share. If they share CPUs,
+    /// their CPU times are added.
     fn busiest(&self, slices: &[SliceRecord], whole_ns: f64) -> (CeilingOf, f64) {
         let cpus = &self.header.cpus;
         let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
@@ -139,42 +135,38 @@ impl Frame {
             .loads
             .iter()
             .any(|load| matches!(load.spin, Spin::For(_)) && !load.spin.is_off());
-        let generator_ns = match spins {
+        let generator_ns = if spins {
             // Its CPU time says nothing.
-            true => 0.0,
-            false => sum(|slice| slice.generator_cpu_ns),
+
+            0.0
+        } else {
+            sum(|slice| slice.generator_cpu_ns)
         };
         let origin_ns = sum(|slice| slice.origin_cpu_ns);
         let (_, shared) = self.header.shared_cpus();
         let (generators, origins) = (self.header.generator_cpus(), cpus.origin.cpus().len());
-        let of = match generator_ns >= origin_ns {
-            true => CeilingOf::Generator,
-            false => CeilingOf::Origin,
-        };
+        let of = if generator_ns >= origin_ns { CeilingOf::Generator } else { CeilingOf::Origin };
         let used = |ns: f64, count: usize| ns / (whole_ns * count.max(1) as f64);
         let (generator, origin) = (used(generator_ns, generators), used(origin_ns, origins));
         match shared {
             0 if generator >= origin => (CeilingOf::Generator, generator),
             0 => (CeilingOf::Origin, origin),
-            _ => (
-                of,
-                used(generator_ns + origin_ns, generators + origins - shared),
-            ),
+            _ => (of, used(generator_ns + origin_ns, generators + origins - shared)),
         }
     }
 
-    /// Takes in what a window of a trial showed. The kernel tells of a quota's times when they end, and requests go on
-    /// to wait after them: the window with the time that was taken is another than the one that it breaks. So all that
-    /// broke are the generator's in a trial in which it was held back.
+    /// Adds a window of a trial. The kernel reports throttled time when it ends, and requests still wait afterwards, so
+    /// the window with the throttled time may not be the one that it breaks. Therefore all broken windows of a trial in
+    /// which the generator was held back are attributed to the generator.
     pub(crate) fn put(&self, windows: &mut Windows, trial: &TrialRecord) {
         windows.seen.push(self.seen(trial));
         windows.held_back.add(trial);
         if windows.held_back.is_much(self.generators()) {
-            let broken = windows
+            windows
                 .seen
                 .iter_mut()
-                .filter(|seen| self.breaks(&seen.bad));
-            broken.for_each(|seen| seen.sent = seen.sent.min(SENT));
+                .filter(|seen| self.breaks(&seen.bad))
+                .for_each(|seen| seen.sent = seen.sent.min(SENT));
         }
     }
 
@@ -182,7 +174,7 @@ impl Frame {
         self.header.generator_cpus() as f64
     }
 
-    /// Whether so much is more than the objective allows.
+    /// Returns true if these shares of bad responses exceed the objective.
     fn breaks(&self, bad: &[f64]) -> bool {
         let mut limits = self.header.study.capacity.iter().zip(bad);
         limits.any(|(limit, bad)| *bad > bound(limit).allowed)
@@ -195,27 +187,26 @@ impl Frame {
         let limits = study.capacity.iter().zip(&trial.bad);
         Window {
             bad: trial.bad.clone(),
-            value: limits
-                .map(|(limit, bad)| value(trial, limit, *bad))
-                .collect(),
+            value: limits.map(|(limit, bad)| value(trial, limit, *bad)).collect(),
             due: sum(|slice| slice.due) / seconds,
-            sent: match self.is_generators(trial) {
-                true => SENT,
-                false => 1.0,
-            },
+            sent: if self.is_generators(trial) { SENT } else { 1.0 },
             completed: sum(|slice| slice.completed) / seconds,
             is_held_up: trial.stood_still(&study.capacity),
         }
     }
 
-    /// How much of what the objective allows a trial has used, of the limit that it used most of.
+    /// Returns the share of the objective's allowance that a trial used, of the limit that it used most of.
     pub(crate) fn used(&self, trial: &TrialRecord) -> f64 {
-        let limits = self.header.study.capacity.iter().zip(&trial.bad);
-        let used = limits.map(|(limit, bad)| bad / bound(limit).allowed);
-        used.fold(0.0, f64::max)
+        self.header
+            .study
+            .capacity
+            .iter()
+            .zip(&trial.bad)
+            .map(|(limit, bad)| bad / bound(limit).allowed)
+            .fold(0.0, f64::max)
     }
 
-    /// What is seen of an arm that nobody can connect to.
+    /// Returns the window of an arm to which nobody can connect.
     pub(crate) fn nothing(&self, rate: f64) -> Window {
         let limits = &self.header.study.capacity;
         Window {
@@ -228,7 +219,7 @@ impl Frame {
         }
     }
 
-    /// Whether a trial that broke its objective says something about the generator and not about the arm.
+    /// Returns true if the result of a trial is due to the generator rather than the arm.
     fn is_generators(&self, trial: &TrialRecord) -> bool {
         let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
         let due = sum(|slice| slice.due);
@@ -239,8 +230,14 @@ impl Frame {
         if !self.breaks(&trial.bad) {
             return false;
         }
-        let times = self.header.study.capacity.iter().filter_map(Limit::time);
-        let late_ns = times.min().map(|time| time.as_nanos() as f64 * LATE);
+        let late_ns = self
+            .header
+            .study
+            .capacity
+            .iter()
+            .filter_map(Limit::time)
+            .min()
+            .map(|time| time.as_nanos() as f64 * LATE);
         let mut held_back = HeldBack::default();
         held_back.add(trial);
         let is_shared = self.header.shared_cpus().1 > 0;
@@ -255,25 +252,19 @@ impl Frame {
     }
 }
 
-/// Requests that the origin was asked for one that the arm answered: less than 1 where a cache answers some.
+/// Returns the requests to the origin for each response of the arm: less than 1 if a cache answers some.
 fn share(slices: &[SliceRecord]) -> f64 {
     let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
     let share = sum(|slice| slice.origin_requests) / sum(|slice| slice.completed_whole);
-    match share > 0.0 && share < 1.0 {
-        true => share,
-        false => 1.0,
-    }
+    if share > 0.0 && share < 1.0 { share } else { 1.0 }
 }
 
-/// A rate and its seconds, as a record has them.
+/// Converts a rate and its seconds to a record.
 pub(crate) fn observed(observed: Observed) -> ObservedRecord {
-    ObservedRecord {
-        rate: observed.rate,
-        seconds: observed.seconds,
-    }
+    ObservedRecord { rate: observed.rate, seconds: observed.seconds }
 }
 
-/// A limit in the words of a search.
+/// Converts a limit to the search's type.
 fn bound(limit: &Limit) -> Bound {
     match limit {
         Limit::Quantile(quantile, time) => Bound::quantile(*quantile, time.as_secs_f64()),
@@ -282,15 +273,10 @@ fn bound(limit: &Limit) -> Bound {
     }
 }
 
-/// What a limit is about, as far as the record has it: seconds, or the share of errors.
+/// Returns the quantity that a limit is about: seconds, or the share of errors; NaN if the record lacks it.
 fn value(trial: &TrialRecord, limit: &Limit, bad: f64) -> f64 {
     let times = &trial.response_time;
-    let quantiles = [
-        (0.5, times.p50),
-        (0.9, times.p90),
-        (0.99, times.p99),
-        (0.999, times.p999),
-    ];
+    let quantiles = [(0.5, times.p50), (0.9, times.p90), (0.99, times.p99), (0.999, times.p999)];
     match limit {
         Limit::Errors(_) => bad,
         Limit::Mean(_) => times.mean / 1e9,
@@ -310,7 +296,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A window in which so much of the time was taken by a quota, and so much was too late.
+    /// Makes a window with this throttled time and this share of late responses.
     fn window(throttled_ns: u64, bad: f64) -> TrialRecord {
         let slice = SliceRecord {
             measured_ns: 50 * MS,
@@ -320,11 +306,7 @@ mod tests {
             throttled_ns,
             ..SliceRecord::default()
         };
-        TrialRecord {
-            bad: vec![bad],
-            slices: vec![slice],
-            ..fixture::trial("closed", "stock", 1)
-        }
+        TrialRecord { bad: vec![bad], slices: vec![slice], ..fixture::trial("closed", "stock", 1) }
     }
 
     #[test]
@@ -341,9 +323,6 @@ mod tests {
         let kept = window(0, 0.0);
         assert_eq!(sent(&[broken.clone(), kept.clone()]), [1.0, 1.0]);
         let told = window(60 * MS, 0.0);
-        assert_eq!(
-            sent(&[kept, broken.clone(), told, broken]),
-            [1.0, SENT, 1.0, SENT]
-        );
+        assert_eq!(sent(&[kept, broken.clone(), told, broken]), [1.0, SENT, 1.0, SENT]);
     }
 }

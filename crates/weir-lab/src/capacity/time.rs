@@ -1,4 +1,4 @@
-//! How long searches take, and the time that they have.
+//! Estimated lengths of searches, and the time available to them.
 
 use std::time::Duration;
 
@@ -11,23 +11,25 @@ use super::seen::Frame;
 use crate::budget::{ENDING, SWITCH};
 use crate::cell::ArmId;
 
-/// Seconds of an arm's trials beside two holds, unless a budget leaves less.
+/// Seconds of an arm's trials in addition to two holds, unless a budget leaves less.
 const DWELLS_S: f64 = 80.0;
-/// Seconds that a search takes as a rule: a ramp and dwells around two holds, of which the second is often not needed.
+/// Usual seconds of a search's ramp and dwells. They surround [`LIKELY_HOLDS`] holds, since the second is often not
+/// needed.
 const LIKELY_S: f64 = 60.0;
 const LIKELY_HOLDS: f64 = 1.5;
-/// Seconds of trials before the first hold, without which nothing can be claimed.
+/// Seconds of trials before the first hold, without which no claim is possible.
 const LEAST_S: f64 = 55.0;
-/// Seconds of trials until a rate has held and another one has broken, as a rule.
+/// Usual seconds of trials until one rate has held and another has broken.
 const RAMP_S: f64 = 20.0;
-/// Seconds of trials from a hold that broke to the next one.
+/// Seconds of trials between a hold that broke and the next hold.
 const BEFORE_ANOTHER_S: f64 = 25.0;
-/// Trials that are begun end, whatever the budget: seconds.
+/// Seconds kept for a trial's end: a trial that has begun ends whatever the budget.
 const STEP_S: f64 = 8.0;
-/// Time beside the trials, as a share of them: new instances, connections.
+/// Time in addition to trials, as a share of them: new instances, connections.
 const BESIDE: f64 = 0.08;
 
-/// Seconds of trials of each arm: its share of the budget, less its closed loops (so many seconds) and what is no trial.
+/// Returns the seconds of trials of each arm: its share of the budget, less `closed_s` seconds of closed loops and time
+/// without trials.
 pub(crate) fn trials_s(study: &Study, closed_s: f64) -> f64 {
     let usual_s = DWELLS_S + 2.0 * hold_s(study);
     let Some(budget) = study.budget else {
@@ -38,7 +40,8 @@ pub(crate) fn trials_s(study: &Study, closed_s: f64) -> f64 {
     (budget.as_secs_f64() / (1.0 + BESIDE) / arms as f64 - closed_s).max(0.0)
 }
 
-/// Further seconds of trials for an arm of which no hold has held, if there is no budget: the answer is worth them.
+/// Returns the additional seconds of trials for an arm that has not carried any hold. They are 0 with a budget; without
+/// one, the answer is worth them.
 pub(crate) fn until_held_s(study: &Study) -> f64 {
     match study.budget {
         None => hold_s(study) + BEFORE_ANOTHER_S,
@@ -46,7 +49,7 @@ pub(crate) fn until_held_s(study: &Study) -> f64 {
     }
 }
 
-/// How long a study's searches take at most, everything included.
+/// Returns the maximum length of a study's searches, everything included.
 pub fn at_most(study: &Study) -> Duration {
     let connections = study.loads[0].main.connections;
     let closed_s = closed::most_s(connections, study.search.most_connections);
@@ -57,44 +60,41 @@ pub fn at_most(study: &Study) -> Duration {
     all.min(study.budget.unwrap_or(all))
 }
 
-/// How long a study's searches take, about, everything included.
+/// Estimates the length of a study's searches, everything included.
 pub(crate) fn takes(study: &Study) -> Duration {
     let closed_s = closed::likely_s();
     of_all(study, closed_s + likely_s(study))
 }
 
-/// Seconds of trials of a search, about.
+/// Estimates the seconds of trials of one search.
 fn likely_s(study: &Study) -> f64 {
     let likely_s = LIKELY_S + LIKELY_HOLDS * hold_s(study);
     likely_s.min(trials_s(study, closed::likely_s()))
 }
 
-/// The least with which a study's searches can claim anything, everything included.
+/// Returns the shortest time in which a study's searches can make a claim, everything included.
 pub fn claiming(study: &Study) -> Duration {
     of_all(study, closed::likely_s() + LEAST_S + hold_s(study)) + ENDING
 }
 
-/// The least with which they have tried some rates for some seconds each, everything included.
+/// Returns the shortest time in which a study's searches try some rates for some seconds each, everything included.
 pub fn least(study: &Study) -> Duration {
     of_all(study, closed::likely_s() + RAMP_S) + ENDING
 }
 
-/// What so many seconds of trials of each arm take by the clock.
+/// Returns the clock time of `each` seconds of trials for every arm.
 fn of_all(study: &Study, each: f64) -> Duration {
     let arms = study.arms.len();
     Duration::from_secs_f64((1.0 + BESIDE) * each * arms as f64) + switching(study, arms)
 }
 
-/// What so many arms take until their settings are in force, where they have one proxy in turn.
+/// Returns the time until the settings of so many arms are in force, if they have one proxy in turn; otherwise zero.
 fn switching(study: &Study, arms: usize) -> Duration {
-    match study.is_in_turn() {
-        true => SWITCH * arms as u32,
-        false => Duration::ZERO,
-    }
+    if study.is_in_turn() { SWITCH * arms as u32 } else { Duration::ZERO }
 }
 
-/// The budget, seconds by the clock, of a run that has been at work for so long and whose arms need so many more seconds of
-/// trials each; `None` where no budget gives a search that much.
+/// Returns the budget, seconds by the clock, of a run that has worked for `passed` and whose arms need `more_s` more
+/// seconds of trials each. `None` if the study has no budget, or no budget gives a search that much.
 pub(crate) fn enough_s(study: &Study, passed: Duration, more_s: f64) -> Option<f64> {
     let more_s = (1.0 + BESIDE) * (more_s.max(0.0) + STEP_S) * study.arms.len().max(1) as f64;
     // Arms whose turn comes after this one have their share still before them.
@@ -109,14 +109,15 @@ pub(crate) fn enough_s(study: &Study, passed: Duration, more_s: f64) -> Option<f
     is_given.then(|| (enough.as_secs_f64() / 10.0).ceil() * 10.0)
 }
 
-/// The time that each of so many arms has left, where the study has a budget and the run has been at work for so long.
+/// Returns the time that each of `arms` arms has left if the run has worked for `passed`; `None` if the study has no
+/// budget.
 pub(crate) fn share_of_budget(study: &Study, passed: Duration, arms: usize) -> Option<Duration> {
     let left = study.budget?.saturating_sub(passed + ENDING);
     Some(left / (arms as u32).max(1))
 }
 
-/// The parts of `left_s` that arms have which have not used so many seconds of their shares: in proportion to these. One may
-/// be served first: it has so many seconds at least.
+/// Divides `left_s` among arms in proportion to the seconds that each has not used of its share. The arm `first`, if
+/// any, gets at least the given seconds.
 pub(crate) fn parts_s(left_s: f64, unused_s: &[f64], first: Option<(ArmId, f64)>) -> Vec<f64> {
     let all_s = unused_s.iter().sum::<f64>().max(1e-9);
     let part_s = |unused_s: f64| left_s * unused_s / all_s;
@@ -127,27 +128,19 @@ pub(crate) fn parts_s(left_s: f64, unused_s: &[f64], first: Option<(ArmId, f64)>
     let others_s = (all_s - unused_s[first]).max(1e-9);
     let others_part_s = |unused_s: f64| (left_s - first_s) * unused_s / others_s;
     (unused_s.iter().enumerate())
-        .map(|(arm, unused_s)| {
-            if arm == first {
-                first_s
-            } else {
-                others_part_s(*unused_s)
-            }
-        })
+        .map(|(arm, unused_s)| if arm == first { first_s } else { others_part_s(*unused_s) })
         .collect()
 }
 
-/// Seconds of trials that there is room for in such a time.
+/// Returns the seconds of trials that fit into a clock time.
 pub(crate) fn of_trials_s(time: Duration) -> f64 {
     time.as_secs_f64() / (1.0 + BESIDE)
 }
 
-/// How long they take from here on, where the run has been at work for so long: no longer than its budget.
+/// Estimates how long the searches take from here on, if the run has worked for `passed`: no longer than its budget.
 pub(crate) fn left(frame: &Frame, arms: &[Searched], passed: Duration) -> Duration {
     let study = &frame.header.study;
-    let each = arms
-        .iter()
-        .map(|arm| arm.left_s().unwrap_or_else(|| likely_s(study)));
+    let each = arms.iter().map(|arm| arm.left_s().unwrap_or_else(|| likely_s(study)));
     let new = arms.iter().filter(|arm| arm.left_s().is_none()).count();
     let left = Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>()) + switching(study, new);
     let most = study.budget.map(|budget| budget.saturating_sub(passed));

@@ -1,4 +1,4 @@
-//! A command of the study's: one that prints what a data plane runs with, or one that starts a controller anew.
+//! Runs a command from the study that prints the configuration of a data plane or restarts a controller.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::LabError;
 
-/// How long it may take, and how much it may print.
+/// Time limit of a command. [`MOST_PRINTED`] limits its output in bytes.
 const WITHIN: Duration = Duration::from_secs(20);
 const MOST_PRINTED: u64 = 64 << 20;
 
-/// What a command prints. `key` is the one that the study has it at.
+/// Runs a command and returns its output. `key` is the study's key for the command.
 ///
 /// # Errors
-/// It cannot be started, fails, or takes too long.
+/// The command cannot be started, fails, or takes too long.
 pub(super) fn run(key: &str, program: &str, words: &[String]) -> Result<String, LabError> {
     let failed = |why: String| LabError::Controller(format!("`{program}` ({key}): {why}"));
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! An instance of a controller: its objects, what stands in them for an arm, and what starts it anew.
+//! An instance of a controller: its objects, the values in them for an arm, and the means to restart it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -19,30 +19,30 @@ use crate::LabError;
 /// A controller's instance and its proxy.
 pub(super) struct Instance {
     pub(super) at: ExternalSpec,
-    /// Its objects, by what the controller's file calls them.
+    /// Objects by their names in the controller's file.
     pub(super) objects: BTreeMap<String, ObjectRef>,
-    /// The same, and how kernel settings are given.
+    /// The objects and the means of kernel settings, in the form that `Controller::placed` takes.
     means: Given,
-    /// What prints what its proxy runs with; empty: it is asked in its pods.
+    /// Command that prints the configuration of the instance's proxy; empty: it is read from the pods.
     pub(super) read: Vec<String>,
-    /// What starts it anew where it reads an object at its start only; empty: its pods are replaced.
+    /// Command that restarts the controller if it reads an object only at its start; empty: its pods are replaced.
     restart: Vec<String>,
-    /// Every place that some arm sets, by object.
+    /// All places that some arm sets, by object.
     pub(super) sites: BTreeMap<ObjectRef, BTreeSet<String>>,
-    /// What was in force before the first change.
+    /// Settings in force before the first change.
     pub(super) before: Settings,
-    /// How many pods its workload was to have then.
+    /// Wanted number of pods in the workload before the first change.
     pub(super) replicas: Option<i64>,
 }
 
-/// The annotation of pods that says what their nodes were given.
+/// JSON pointer to the pods' annotation that lists the settings of their nodes.
 const NODES_HAVE: &str = "/spec/template/metadata/annotations/weir~1sysctls";
 
-/// A place in an object, and what stands there.
+/// An object, a place in it, and the value there.
 pub(super) type Change = (ObjectRef, String, Value);
 
 impl Instance {
-    /// What an arm has stand in its objects.
+    /// Returns the changes of the instance's objects that an arm needs.
     pub(super) fn placed(
         &self,
         controller: &Controller,
@@ -63,11 +63,12 @@ impl Instance {
         each.chain(self.starts_pods_anew(&placed)).collect()
     }
 
-    /// A text in the template of its pods that differs where settings of their nodes do: a program has some of them, such as
-    /// the length of the accept queue, from its start on.
+    /// Returns a change of the pods' template that differs whenever settings of their nodes do, so that pods are
+    /// replaced: a program reads some of them, such as the length of the accept queue, only when it starts.
     fn starts_pods_anew(&self, placed: &[Placed]) -> Option<Change> {
-        let of_nodes = placed.iter().filter(|one| one.object == NODE);
-        let said: Vec<String> = of_nodes
+        let said: Vec<String> = placed
+            .iter()
+            .filter(|one| one.object == NODE)
             .map(|one| format!("{}={}", one.at.trim_start_matches('/'), one.value))
             .collect();
         let workload = self.objects.get(WORKLOAD)?.clone();
@@ -75,7 +76,8 @@ impl Instance {
         (said != "").then(|| (workload, NODES_HAVE.to_owned(), said))
     }
 
-    /// Whether its controller reads an object at its start only of which that is so.
+    /// Returns true if the controller reads some object only at its start, arms set something in that object, and it
+    /// satisfies the condition.
     pub(super) fn reads_once(
         &self,
         controller: &Controller,
@@ -85,21 +87,24 @@ impl Instance {
         after.any(|object| self.sites.contains_key(object) && is_so(object))
     }
 
-    /// The objects that its controller reads at its start only.
+    /// Returns the objects that the controller reads only at its start.
     fn after(&self, controller: &Controller) -> impl Iterator<Item = &ObjectRef> {
-        let after = controller.restarts.iter().flat_map(|one| &one.after);
-        after.filter_map(|role| self.objects.get(role))
+        controller
+            .restarts
+            .iter()
+            .flat_map(|one| &one.after)
+            .filter_map(|role| self.objects.get(role))
     }
 
-    /// The workload that reads an object at its start only, and where another text in it starts its pods anew; `None`:
-    /// nothing has to be, or the study's own command does it.
+    /// Returns the workload that reads an object only at its start, and the place of a text in it whose change replaces
+    /// its pods. `None` if no restart is needed or the study's own command does it.
     pub(super) fn starts_anew(&self, controller: &Controller) -> Option<(ObjectRef, String)> {
         let by = &controller.restarts.as_ref()?.by;
         let object = self.objects.get(&by.object)?.clone();
         self.restart.is_empty().then(|| (object, by.at.clone()))
     }
 
-    /// A text that differs where what is read at the start does; `None`: what was there before weir.
+    /// Returns a text that differs whenever values that are read only at start do; `None`: the text from before weir.
     pub(super) fn said_of(&self, controller: &Controller, placed: &[Change]) -> Option<Value> {
         let is_read_once = |one: &ObjectRef| self.after(controller).any(|after| after == one);
         let own = placed.iter().filter(|(object, ..)| is_read_once(object));
@@ -107,8 +112,8 @@ impl Instance {
         (!own.is_empty()).then(|| Value::String(own.join(" ")))
     }
 
-    /// What its objects said before weir changed them, wherever some arm sets something. Lists of a workload's pods are left
-    /// out: what is patched there are their elements.
+    /// Records what the objects contained before weir changed them, at every place that some arm sets. Lists of a
+    /// workload's pods are left out, since their elements are patched.
     pub(super) fn held(&self, controller: &Controller, changes: &Changes) -> Vec<ObjectRecord> {
         let mut sites = self.sites.clone();
         if let Some((object, at)) = self.starts_anew(controller) {
@@ -132,22 +137,20 @@ impl Instance {
         sites.iter().filter_map(of).collect()
     }
 
-    /// Runs the study's command that starts the controller anew, where what it reads at its start has changed.
+    /// Runs the study's command that restarts the controller, if an object that the controller reads only at its start
+    /// has changed.
     pub(super) fn restart(
         &self,
         controller: &Controller,
         is_changed: impl Fn(&ObjectRef) -> bool,
     ) -> Result<(), LabError> {
-        match (
-            self.reads_once(controller, is_changed),
-            self.restart.split_first(),
-        ) {
+        match (self.reads_once(controller, is_changed), self.restart.split_first()) {
             (true, Some((program, words))) => command::run("restart", program, words).map(drop),
             _ => Ok(()),
         }
     }
 
-    /// What an arm changes, what starts anew included.
+    /// Returns all changes for an arm, including those that restart the controller.
     fn changes(&self, controller: &Controller, catalog: &Catalog, arm: &Arm) -> Vec<Change> {
         let mut changes = self.placed(controller, catalog, arm);
         let said = self.said_of(controller, &changes);
@@ -157,7 +160,7 @@ impl Instance {
     }
 }
 
-/// What the first load of a study asks of a proxy.
+/// Returns the request that a study's first load sends to a proxy.
 pub(super) fn meeting(study: &Study, at: SocketAddr) -> Meeting {
     let flow = study.loads.first().map(|load| &load.main);
     let target = flow.and_then(|flow| flow.requests.first());
@@ -169,53 +172,60 @@ pub(super) fn meeting(study: &Study, at: SocketAddr) -> Meeting {
     }
 }
 
-/// The instances that a study names, the proxy's own first.
+/// Returns the instances that a study names, the proxy's own first.
 pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Instance> {
     let (Some(spec), Some(at)) = (&proxy.controller, &proxy.external) else {
         return Vec::new();
     };
-    let of = |(at, of): (&ExternalSpec, &InstanceSpec)| {
-        let object = |(role, text): (&String, &String)| {
-            let (kind, namespace, name) = controller.object(role, text)?;
-            let object = ObjectRef {
-                api: kind.api.clone(),
-                kind: kind.kind.clone(),
-                resource: kind.resource.clone(),
-                namespace: namespace.unwrap_or(&of.namespace).to_owned(),
-                name: name.to_owned(),
-            };
-            Some((role.clone(), object))
-        };
-        Instance {
-            at: at.clone(),
-            objects: of.objects.iter().filter_map(object).collect(),
-            means: Given::of(&of.objects, spec.sysctls),
-            read: of.read.clone(),
-            restart: of.restart.clone(),
-            sites: BTreeMap::new(),
-            before: Settings::new(),
-            replicas: None,
-        }
+    let of = |(at, of): (&ExternalSpec, &InstanceSpec)| Instance {
+        at: at.clone(),
+        objects: of
+            .objects
+            .iter()
+            .filter_map(|(role, text)| {
+                let (kind, namespace, name) = controller.object(role, text)?;
+                let object = ObjectRef {
+                    api: kind.api.clone(),
+                    kind: kind.kind.clone(),
+                    resource: kind.resource.clone(),
+                    namespace: namespace.unwrap_or(&of.namespace).to_owned(),
+                    name: name.to_owned(),
+                };
+                Some((role.clone(), object))
+            })
+            .collect(),
+        means: Given::of(&of.objects, spec.sysctls),
+        read: of.read.clone(),
+        restart: of.restart.clone(),
+        sites: BTreeMap::new(),
+        before: Settings::new(),
+        replicas: None,
     };
-    let addresses = std::iter::once(at).chain(spec.beside.iter().map(|one| &one.at));
-    addresses.zip(spec.instances()).map(of).collect()
+    std::iter::once(at)
+        .chain(spec.beside.iter().map(|one| &one.at))
+        .zip(spec.instances())
+        .map(of)
+        .collect()
 }
 
-/// Those of a study's proxy, where it has a controller.
+/// Returns controller and instances of a study's proxy; `None` if it has no controller.
 fn known(proxy: &ProxySpec) -> Option<(&'static Controller, Vec<Instance>)> {
     let controller = Controller::named(&proxy.controller.as_ref()?.is)?;
     Some((controller, instances(proxy, controller)))
 }
 
-/// The workloads of the proxies of a study's controller, as far as it names them.
+/// Returns the workloads of the proxies of a study's controller, as far as the study names them.
 pub(crate) fn workloads_of(study: &Study) -> Vec<ObjectRef> {
-    let instances = known(&study.proxy).map(|(_, instances)| instances);
-    let each = instances.into_iter().flatten();
-    each.filter_map(|instance| instance.objects.get(WORKLOAD).cloned())
+    known(&study.proxy)
+        .map(|(_, instances)| instances)
+        .into_iter()
+        .flatten()
+        .filter_map(|instance| instance.objects.get(WORKLOAD).cloned())
         .collect()
 }
 
-/// The objects that grant a user what the arms of a study's controller need, as YAML documents; empty without one.
+/// Returns the objects that grant a user the permissions needed by the arms of a study's controller, as YAML documents;
+/// empty without a controller.
 pub fn rights_of(study: &Study, catalog: &Catalog, user: &str) -> String {
     let controller = known(&study.proxy).map(|(controller, _)| controller);
     controller.map_or_else(String::new, |controller| {
@@ -223,7 +233,7 @@ pub fn rights_of(study: &Study, catalog: &Catalog, user: &str) -> String {
     })
 }
 
-/// What a study has to do with objects of others.
+/// Returns the objects of others that a study changes or reads.
 pub(super) fn used(study: &Study, controller: &Controller, catalog: &Catalog) -> Used {
     let mut used = Used {
         changed: Vec::new(),
@@ -234,8 +244,9 @@ pub(super) fn used(study: &Study, controller: &Controller, catalog: &Catalog) ->
         },
     };
     for instance in instances(&study.proxy, controller) {
-        let arms = study.arms.iter();
-        let changed: BTreeSet<ObjectRef> = arms
+        let changed: BTreeSet<ObjectRef> = study
+            .arms
+            .iter()
             .flat_map(|arm| instance.changes(controller, catalog, arm))
             .map(|(object, ..)| object)
             .filter(|object| !object.is_of_node())
@@ -246,13 +257,11 @@ pub(super) fn used(study: &Study, controller: &Controller, catalog: &Catalog) ->
     used
 }
 
-/// What an arm has stand in objects of the cluster: the object, the place in it, and the value. Of arms side by side, each
-/// has every instance for some time.
+/// Returns the changes of cluster objects for an arm: object, place in it, and value. If arms run side by side, each of
+/// them uses every instance for some time.
 pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef, String, Value)> {
     let Some((controller, instances)) = known(&study.proxy) else {
         return Vec::new();
     };
-    let each = instances.iter();
-    each.flat_map(|instance| instance.changes(controller, catalog, arm))
-        .collect()
+    instances.iter().flat_map(|instance| instance.changes(controller, catalog, arm)).collect()
 }

@@ -1,4 +1,4 @@
-//! Settings of the kernel that arms have on the nodes of the proxy's pods.
+//! Kernel settings that arms have on the nodes of the proxy's pods.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,24 @@ use super::instance::{Change, Instance};
 use crate::LabError;
 use crate::options::Options;
 
-/// What settings of a network namespace begin with.
+/// Prefix of the settings that belong to a network namespace.
 const OF_NETWORK: &str = "net.";
-/// Where a pod says that it is in its node's network namespace.
+/// JSON pointer to the field with which a pod uses its node's network namespace.
 const HOST_NETWORK: &str = "/spec/hostNetwork";
 
-/// Whether nodes may be set as the study asks, and its pods would have it.
+/// Checks that nodes may be set as the study asks, and that the proxy's pods would be affected.
 ///
 /// # Errors
-/// Nobody has allowed it; the user may not make pods; or the proxy's pods have a network namespace of their own.
+/// `--node-sysctls` does not allow it; the user may not create pods; or the proxy's pods have a network namespace of
+/// their own.
 pub(super) fn check(
     study: &Study,
     instances: &[Instance],
     (cluster, options): (&Cluster, &Options),
 ) -> Result<(), LabError> {
     let by = study.controlled().map(|(_, spec)| spec.sysctls);
-    let of_nodes = |instance: &&Instance| instance.sites.keys().any(ObjectRef::is_of_node);
-    let instance = instances.iter().find(of_nodes);
+    let instance =
+        instances.iter().find(|instance| instance.sites.keys().any(ObjectRef::is_of_node));
     let (Some(SysctlMeans::Node), Some(instance)) = (by, instance) else {
         return Ok(());
     };
@@ -43,9 +44,7 @@ pub(super) fn check(
         return Ok(());
     };
     let pods = weir_kube::of_pods(cluster, workload, HOST_NETWORK)?;
-    let own = pods
-        .iter()
-        .find(|(_, says)| *says != Some(Value::Bool(true)));
+    let own = pods.iter().find(|(_, says)| *says != Some(Value::Bool(true)));
     match own {
         None => Ok(()),
         Some((pod, _)) => Err(LabError::Controller(format!(
@@ -56,29 +55,28 @@ pub(super) fn check(
     }
 }
 
-/// Has an arm's settings stand on every node that has pods of an instance, those of the arm before taken back.
+/// Applies an arm's settings on every node that has pods of an instance, and takes back the previous arm's.
 pub(super) fn set(
     changes: &mut Changes,
     cluster: &Cluster,
     (instance, placed): (&Instance, &[Change]),
 ) -> Result<(), KubeError> {
-    let sites: Vec<&ObjectRef> = instance
-        .sites
-        .keys()
-        .filter(|site| site.is_of_node())
-        .collect();
+    let sites: Vec<&ObjectRef> = instance.sites.keys().filter(|site| site.is_of_node()).collect();
     let Some(workload) = instance.objects.get(WORKLOAD).filter(|_| !sites.is_empty()) else {
         return Ok(());
     };
     // Ahead of the nodes, so that it is put back after them: the pods that come then have what their nodes had before.
     changes.set(workload, &BTreeMap::new())?;
     let nodes = weir_kube::nodes_of(cluster, workload)?;
-    let of_node = |node: &String| {
-        let setting =
-            |site: &&ObjectRef| ObjectRef::of_node(node, &site.resource, cluster.namespace());
-        sites.iter().map(setting).collect::<Vec<_>>()
-    };
-    let objects: Vec<ObjectRef> = nodes.iter().flat_map(of_node).collect();
+    let objects: Vec<ObjectRef> = nodes
+        .iter()
+        .flat_map(|node| {
+            sites
+                .iter()
+                .map(|site| ObjectRef::of_node(node, &site.resource, cluster.namespace()))
+                .collect::<Vec<_>>()
+        })
+        .collect();
     changes.reach(&objects)?;
     for object in &objects {
         let mut own = placed.iter();

@@ -1,31 +1,27 @@
-//! What the pods of a workload tell of how they were made.
+//! Settings that the pods of a workload were created with.
 
 use weir_kube::{Cluster, KubeError, ObjectRef};
 use weir_parameters::{GroupLimit, InWorkload, Parameter};
 
-/// Where pods stand in a workload.
+/// JSON pointer to the pods' template in a workload.
 const TEMPLATE: &str = "/spec/template";
-/// From here on a limit of memory is none: version 1 of control groups has a number where there is no limit.
+/// Memory limit in bytes from which on there is no limit: cgroup v1 shows a number for that.
 const UNLIMITED: u64 = 1 << 62;
 
-/// What is asked of a container for a limit of its control group, in version 2 and in version 1 (cgroups(7)).
+/// Returns the files that have a limit of a container's cgroup, in version 2 and in version 1 (cgroups(7)).
 fn files(limit: GroupLimit) -> [&'static [&'static str]; 2] {
     match limit {
         GroupLimit::Cpu => [
             &["/sys/fs/cgroup/cpu.max"],
-            &[
-                "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
-                "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
-            ],
+            &["/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"],
         ],
-        GroupLimit::Memory => [
-            &["/sys/fs/cgroup/memory.max"],
-            &["/sys/fs/cgroup/memory/memory.limit_in_bytes"],
-        ],
+        GroupLimit::Memory => {
+            [&["/sys/fs/cgroup/memory.max"], &["/sys/fs/cgroup/memory/memory.limit_in_bytes"]]
+        }
     }
 }
 
-/// The level of a row in every pod of a workload that runs, by the pod's name.
+/// Reads the level of a parameter in every running pod of a workload, by the pod's name.
 pub(super) fn levels(
     cluster: &Cluster,
     workload: &ObjectRef,
@@ -57,19 +53,21 @@ pub(super) fn levels(
     let [newer, older] = files(limit);
     // A container in which neither can be read is believed what it was made with.
     let told = ask(newer).or_else(|| ask(older)).unwrap_or_default();
-    let level = |(pod, said): (String, String)| {
-        let own = told.iter().find(|(of, _)| *of == pod);
-        let found = own.and_then(|(_, text)| limit_of(limit, text));
-        let found = found.map(|limit| match limit {
-            Some(text) => row.check(&text).unwrap_or(text),
-            None => place.absent.clone(),
-        });
-        (pod, found.unwrap_or(said))
-    };
-    Ok(said.into_iter().map(level).collect())
+    Ok(said
+        .into_iter()
+        .map(|(pod, said)| {
+            let own = told.iter().find(|(of, _)| *of == pod);
+            let found = own.and_then(|(_, text)| limit_of(limit, text)).map(|limit| match limit {
+                Some(text) => row.check(&text).unwrap_or(text),
+                None => place.absent.clone(),
+            });
+            (pod, found.unwrap_or(said))
+        })
+        .collect())
 }
 
-/// The limit in what was read of a control group, in words of Kubernetes; nothing within: there is no limit.
+/// Parses a limit from the text of cgroup files, in the notation of Kubernetes. `None` if that fails; `Some(None)` if
+/// there is no limit.
 fn limit_of(limit: GroupLimit, text: &str) -> Option<Option<String>> {
     let mut words = text.split_whitespace();
     let first = words.next()?;

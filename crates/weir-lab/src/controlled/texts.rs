@@ -1,7 +1,7 @@
-//! Values within a text of an object, such as a configuration file that a ConfigMap has.
+//! Values within a text of an object, such as a configuration file in a ConfigMap.
 //!
-//! To the cluster the text is one value: it is given as a whole, and put back as a whole, to the byte. Every other line of it
-//! stays as it was before weir.
+//! The text is one value to the cluster: it is written as a whole, and restored as a whole, to the byte. Lines without
+//! such values stay as they were before weir.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use weir_configuration::document::{self, Edit, Format, Pointer};
 use weir_configuration::{ConfigurationError, Source, SourceFile};
 use weir_kube::{Changes, KubeError, ObjectRef};
 
-/// What is between the place of a text and the place within it.
+/// Separator between the place of a text and a place within it.
 const WITHIN: char = '#';
 
-/// What is to stand in an object, by place.
+/// Wanted values in an object, by place; `None`: the value from before weir.
 type Wanted = BTreeMap<String, Option<Value>>;
 
-/// Puts texts in the place of values within them. A text with no value that is wanted is as it was before weir.
+/// Replaces values within texts by the whole texts. A text without a wanted value is as it was before weir.
 pub(super) fn whole(
     changes: &mut Changes,
     object: &ObjectRef,
@@ -50,11 +50,11 @@ pub(super) fn whole(
     Ok(whole)
 }
 
-/// A text with these values in it, by their place within it; the text is YAML and stands at `at` in an object. `None`: none
-/// of them is wanted.
+/// Returns the text `before`, which is YAML and stands at `at` in an object, with these values by their place within
+/// it. `None` if no value is wanted.
 ///
 /// # Errors
-/// There is no text, it is not YAML, or it has no place for a value; in words.
+/// There is no text, it is not YAML, or it has no place for a value; the error is a sentence.
 pub fn edited(
     before: Option<&str>,
     at: &str,
@@ -69,13 +69,10 @@ pub fn edited(
         return Ok(None);
     }
     let before = before.ok_or("there is no such text in it")?;
-    let file = SourceFile {
-        path: at.into(),
-        text: before.to_owned(),
-    };
+    let file = SourceFile { path: at.into(), text: before.to_owned() };
     let source = Source::new(vec![file]);
-    let after = document::set(&source, Format::Yaml, &edits);
-    let mut after = after.map_err(|error: ConfigurationError| error.to_string())?;
+    let mut after = document::set(&source, Format::Yaml, &edits)
+        .map_err(|error: ConfigurationError| error.to_string())?;
     Ok(Some(after.files.swap_remove(0).text))
 }
 
@@ -85,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// As Contour's own example has it.
+    /// Configuration of Contour's own example.
     const BEFORE: &str = "\
 # Where xDS is served.
 server:
@@ -101,8 +98,7 @@ accesslog-format: envoy
 ";
 
     fn after(values: &[(&str, Value)]) -> Result<Option<String>, String> {
-        let values = values.iter();
-        let values = values.map(|(at, value)| ((*at).to_owned(), Some(value.clone())));
+        let values = values.iter().map(|(at, value)| ((*at).to_owned(), Some(value.clone())));
         edited(Some(BEFORE), "/data/contour.yaml", values.collect())
     }
 
@@ -117,10 +113,7 @@ accesslog-format: envoy
         let text = after(&values).unwrap().expect("it is another");
         let read: Value = serde_json::to_value(
             document::value(
-                &Source::new(vec![SourceFile {
-                    path: "f".into(),
-                    text: text.clone(),
-                }]),
+                &Source::new(vec![SourceFile { path: "f".into(), text: text.clone() }]),
                 Format::Yaml,
             )
             .unwrap(),
@@ -129,10 +122,7 @@ accesslog-format: envoy
         for (at, value) in &values {
             assert_eq!(read.pointer(at), Some(value), "{text}");
         }
-        for line in BEFORE
-            .lines()
-            .filter(|line| !line.contains("request-timeout"))
-        {
+        for line in BEFORE.lines().filter(|line| !line.contains("request-timeout")) {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
         assert!(text.contains("8s\" # for uploads") || text.contains("8s # for uploads"));

@@ -1,4 +1,4 @@
-//! Where roles are asked by others, and that nobody else is.
+//! Addresses at which roles reach each other, and checks that an address belongs to nobody else.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,28 +12,27 @@ use crate::LabError;
 use crate::host::Host;
 use crate::options::Role;
 
-/// The lowest port that the kernel gives where none is asked for: those below are for services of a system.
+/// Lowest port that the kernel assigns by itself: lower ports are for services of a system.
 const FIRST_UNPRIVILEGED: u16 = 1024;
 
 impl Hosts {
-    /// Addresses at which the hosts of one role ask those of another, as far as they are known and on other hosts.
+    /// Returns the addresses at which the hosts of one role reach those of another, if they are known and the hosts
+    /// differ.
     pub(crate) fn ways(&self, to: Role, from: Role) -> BTreeSet<IpAddr> {
-        let pairs = self
+        let apart = self
             .places(to)
             .iter()
-            .flat_map(|to| self.places(from).iter().map(move |from| (to, from)));
-        let apart = pairs.filter(|(to, from)| to != from);
-        apart
-            .filter_map(|(to, from)| between(&self.hosts[*to], &self.hosts[*from]).ok())
-            .collect()
+            .flat_map(|to| self.places(from).iter().map(move |from| (to, from)))
+            .filter(|(to, from)| to != from);
+        apart.filter_map(|(to, from)| between(&self.hosts[*to], &self.hosts[*from]).ok()).collect()
     }
 
-    /// Where a role listens without a namespace of its own, for `asker` to ask it there: loopback for
-    /// one on the same host, else the address that ssh finds the host at. This host has none of that
-    /// kind, and is asked at the address that it reaches the other from.
+    /// Returns the address at which `asker` reaches a role that has no namespace of its own: loopback on the same host,
+    /// otherwise the address at which ssh reaches the host. This host has no such address; it is reached at the address
+    /// from which it reaches the other host.
     ///
     /// # Errors
-    /// Nobody here knows an address of one of the two hosts, or generators would ask at different ones.
+    /// The address of one of the two hosts is not known, or generators would use different ones.
     pub(crate) fn address(&self, role: Role, asker: Role) -> Result<IpAddr, LabError> {
         if self.share(role, asker) {
             return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -60,12 +59,12 @@ impl Hosts {
         Ok(at)
     }
 
-    /// An address that the agent of a role's host tells for the arm in a slot, and that `asker` is to send to; `others` are
-    /// those that the run sends to already.
+    /// Checks an address that the agent of a role's host reports for the arm in a slot, and to which `asker` is to
+    /// send. `others` are the addresses to which the run already sends.
     ///
     /// # Errors
-    /// It is not the address of that host, or of the slot's own network, or its port is not one that weir would have taken,
-    /// or is another role's: an agent does not choose who gets the load.
+    /// The address is not of that host or of the slot's own network, its port is not one that weir would have taken, or
+    /// another role has it: an agent must not choose who gets the load.
     pub(crate) fn own_address(
         &self,
         (role, asker): (Role, Role),
@@ -94,7 +93,7 @@ impl Hosts {
         Err(self.elsewhere(role, told, named))
     }
 
-    /// What is said of an agent that tells another address than the one that was named.
+    /// Makes the error for an agent that reports another address than `named`.
     pub(crate) fn elsewhere(&self, role: Role, told: SocketAddr, named: String) -> LabError {
         LabError::Elsewhere {
             host: self.host(role).called().to_owned(),
@@ -109,12 +108,10 @@ impl Hosts {
 }
 
 fn unknown(host: &Host) -> LabError {
-    LabError::Address {
-        host: host.called().to_owned(),
-    }
+    LabError::Address { host: host.called().to_owned() }
 }
 
-/// Where one host is asked by another.
+/// Returns the address at which `other` reaches `host`.
 fn between(host: &Host, other: &Host) -> Result<IpAddr, LabError> {
     match (host.name(), other.address()) {
         (Some(_), _) => host.address().ok_or_else(|| unknown(host)),
@@ -123,7 +120,7 @@ fn between(host: &Host, other: &Host) -> Result<IpAddr, LabError> {
     }
 }
 
-/// Whether an address is one of this host's.
+/// Returns true if an address is one of this host's.
 pub fn is_own(address: IpAddr) -> bool {
     let address = address.to_canonical();
     // What is sent to oneself comes from where it goes to.

@@ -1,4 +1,4 @@
-//! The plan's early ends: a load that is measured until everything is decided, and a budget that is used up.
+//! Early ends of the plan: a load that is measured until everything is decided, and a budget that is used up.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::until;
 use crate::{Event, budget};
 
 impl Plan {
-    /// The next steps for a load that is measured until everything is decided: blocks up to its next look, or the look.
+    /// Queues the next steps for a load that is measured until everything is decided: blocks up to its next look, or
+    /// the look.
     pub(super) fn until_decided(&mut self, load: &LoadSpec, slice: Duration, history: &History) {
         let looks = history.looks(&load.name);
         let (whole, last) = (history.whole_blocks(&load.name), looks.last());
@@ -41,7 +42,7 @@ impl Plan {
         }
     }
 
-    /// Takes a look, and has the arms end that are decided.
+    /// Takes a look, and ends the arms that are decided.
     fn look(&mut self, load: &LoadSpec, look: LookRecord, history: &History) {
         let session = self.session;
         self.looked.0 = Some(history.passed);
@@ -56,8 +57,7 @@ impl Plan {
             at_most: takes(most),
             look: Box::new(look.clone()),
         };
-        self.steps
-            .push_back(Step::Record(Box::new(Record::Look(Box::new(look.clone())))));
+        self.steps.push_back(Step::Record(Box::new(Record::Look(Box::new(look.clone())))));
         self.steps.push_back(Step::Tell(looked));
         if !look.is_done() {
             self.steps.push_back(Step::Arms(self.arms_of(&look)));
@@ -66,18 +66,15 @@ impl Plan {
 
     fn arms_of(&self, look: &LookRecord) -> Vec<ArmId> {
         let arms = 0..self.study.arms.len();
-        arms.filter(|arm| look.open.contains(&self.study.arms[*arm].name))
-            .collect()
+        arms.filter(|arm| look.open.contains(&self.study.arms[*arm].name)).collect()
     }
 
-    /// Proposes what is left before a load's next look.
+    /// Proposes the remaining blocks before a load's next look.
     fn stage_of(&mut self, load: &LoadSpec, slice: Duration, planned: &[u32], history: &History) {
         let loads = std::slice::from_ref(load);
         let last = history.looks(&load.name).last();
-        let arms = last.map_or_else(
-            || (0..self.study.arms.len()).collect(),
-            |look| self.arms_of(look),
-        );
+        let arms =
+            last.map_or_else(|| (0..self.study.arms.len()).collect(), |look| self.arms_of(look));
         let whole = history.whole_blocks(&load.name);
         let parts = until::parts(&self.study, planned, whole);
         let most = planned.last().copied().unwrap_or(0);
@@ -95,16 +92,15 @@ impl Plan {
         }
         let mut before = 0;
         for blocks in parts.into_iter().next().unwrap_or_default() {
-            let own = (before..before + blocks)
-                .map(|number| (0, number))
-                .collect();
+            let own = (before..before + blocks).map(|number| (0, number)).collect();
             before += blocks;
             let cell = Cell {
                 arms: arms.clone(),
                 planned: most,
-                renew: match std::mem::replace(&mut self.is_begun, true) {
-                    false => Renewal::Nothing,
-                    true => Renewal::Instance,
+                renew: if std::mem::replace(&mut self.is_begun, true) {
+                    Renewal::Instance
+                } else {
+                    Renewal::Nothing
                 },
                 ..self.part(loads, slice, own, history)
             };
@@ -112,8 +108,8 @@ impl Plan {
         }
     }
 
-    /// The blocks of a load whose turn has come, if it needs all: where loads before it took less than their time, the
-    /// others share what is left of the budget.
+    /// Returns the maximum number of blocks of the current load. If earlier loads took less than their time, the others
+    /// share the rest of the budget.
     fn blocks_at_most(&self, load: &LoadSpec, slice: Duration, history: &History) -> u32 {
         let blocks = budget::blocks(&self.study, load, slice);
         let Some(budget) = self.study.budget else {
@@ -127,15 +123,10 @@ impl Plan {
     }
 
     fn end_load(&mut self, load: &LoadSpec, history: &History) {
-        let end = LoadEndRecord {
-            load: load.name.clone(),
-            blocks: history.whole_blocks(&load.name),
-        };
-        self.steps.push_back(Step::Tell(Event::TrialEnded {
-            loads: vec![load.name.clone()],
-        }));
-        self.steps
-            .push_back(Step::Record(Box::new(Record::LoadEnd(end))));
+        let end =
+            LoadEndRecord { load: load.name.clone(), blocks: history.whole_blocks(&load.name) };
+        self.steps.push_back(Step::Tell(Event::TrialEnded { loads: vec![load.name.clone()] }));
+        self.steps.push_back(Step::Record(Box::new(Record::LoadEnd(end))));
         self.groups.pop_front();
         self.is_begun = false;
         if !self.groups.is_empty() && !self.is_late {
@@ -144,27 +135,25 @@ impl Plan {
         }
     }
 
-    /// Drops what the budget has no time for, but for the blocks of the next cell that it has time for.
+    /// Drops measurements for which the budget has no time, except as many blocks of the next cell as fit.
     pub(super) fn drop_late(&mut self, late: &Cell, history: &History) {
         let is_new = !std::mem::replace(&mut self.is_late, true);
         self.steps.retain(|step| !matches!(step, Step::Measure(_)));
         if late.phase != Phase::Pilot {
-            let fewer = (1..late.blocks).rev().map(|blocks| Cell {
-                blocks,
-                ..late.clone()
-            });
-            let fits = fewer
+            let fits = (1..late.blocks)
+                .rev()
+                .map(|blocks| Cell { blocks, ..late.clone() })
                 .into_iter()
                 .find(|cell| !self.is_too_late(std::slice::from_ref(cell), history));
-            let fits = fits.map(|cell| Step::Measure(Box::new(cell)));
-            fits.into_iter()
+            fits.map(|cell| Step::Measure(Box::new(cell)))
+                .into_iter()
                 .for_each(|cell| self.steps.push_front(cell));
         }
         if !is_new {
             return;
         }
-        let loads = self.groups.iter().flatten().map(|load| &*load.name);
-        let left_out = loads.collect::<Vec<_>>().join(", ");
+        let left_out =
+            self.groups.iter().flatten().map(|load| &*load.name).collect::<Vec<_>>().join(", ");
         let budget = self.study.budget.unwrap_or_default().as_secs_f64();
         let decision = DecisionRecord {
             session: self.session,
@@ -178,11 +167,10 @@ impl Plan {
         };
         let told = Step::Tell(Event::TimeIsUp { left_out });
         self.steps.push_front(told);
-        self.steps
-            .push_front(Step::Record(Box::new(Record::Decision(decision))));
+        self.steps.push_front(Step::Record(Box::new(Record::Decision(decision))));
     }
 
-    /// Whether there is something of the load whose turn it is that has yet to be ended.
+    /// Returns true if the current load has been measured and still has to be ended.
     pub(super) fn is_under_way(&self, history: &History) -> bool {
         let first = self.groups.front().and_then(|loads| loads.first());
         let has_blocks = first.is_some_and(|load| history.whole_blocks(&load.name) > 0);
@@ -190,14 +178,18 @@ impl Plan {
             && (self.study.until == Until::Decided || matches!(self.stage, Stage::Measured(_)))
     }
 
-    /// Whether the budget has no time for cells any more.
+    /// Returns true if the budget has no time for these cells.
     pub(super) fn is_too_late(&self, cells: &[Cell], history: &History) -> bool {
-        let takes = cells.iter().map(|cell| {
-            let arms = cell.arms.len() as u32;
-            let blocks = (cell.slice, cell.blocks);
-            budget::length(&self.study, &cell.load, blocks, arms) + budget::RENEWAL * arms
-        });
-        let takes = takes.sum::<Duration>() + budget::ENDING + self.looked.1 * 2;
+        let takes = cells
+            .iter()
+            .map(|cell| {
+                let arms = cell.arms.len() as u32;
+                let blocks = (cell.slice, cell.blocks);
+                budget::length(&self.study, &cell.load, blocks, arms) + budget::RENEWAL * arms
+            })
+            .sum::<Duration>()
+            + budget::ENDING
+            + self.looked.1 * 2;
         let budget = self.study.budget;
         budget.is_some_and(|budget| history.passed + takes > budget.mul_f64(budget::KEPT_FREE))
     }

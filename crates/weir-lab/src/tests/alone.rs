@@ -1,4 +1,4 @@
-//! Baseline and winner one at a time, on a simulated host.
+//! Tests of measuring baseline and winner one at a time, on a simulated host.
 
 use std::sync::atomic::Ordering;
 
@@ -9,13 +9,11 @@ use weir_simulation::{ArmModel, Grain, Model, SICK};
 use super::bench::{Bench, reports};
 use crate::Event;
 
-/// A quick arm, which takes so much longer for every other one that runs, among others that do not.
+/// Makes a model with a quick arm, whose requests take longer by `crowding` for every other running arm. The other arms
+/// are not affected.
 fn model(crowding: f64) -> Model {
     let mut model = Model::default();
-    let sick = ArmModel {
-        crowding,
-        ..ArmModel::default().slower(0.8)
-    };
+    let sick = ArmModel { crowding, ..ArmModel::default().slower(0.8) };
     model.arms.insert(SICK.to_owned(), sick);
     model.others.instance_sd = 0.005;
     model.grain = Grain::Slices;
@@ -48,16 +46,8 @@ fn an_arm_that_suffers_from_its_neighbours_does_not_keep_its_ratio() {
         let close = |one: f64, other: f64| (one / other - 1.0).abs() < 0.015;
         assert!(close(found.together.0, together), "{crowding}: {found:?}");
         assert!(close(found.alone.0, alone_is), "{crowding}: {found:?}");
-        assert!(
-            findings.answer.contains(&found.words),
-            "{}",
-            findings.answer
-        );
-        let chosen = if crowding < 0.1 {
-            "the best arm"
-        } else {
-            "no arm is better"
-        };
+        assert!(findings.answer.contains(&found.words), "{}", findings.answer);
+        let chosen = if crowding < 0.1 { "the best arm" } else { "no arm is better" };
         assert!(found.chosen.contains(chosen), "{found:?}");
     }
 }
@@ -78,15 +68,9 @@ fn stretches_are_of_one_arm_and_in_no_figure_of_the_plan() {
     assert_eq!(arms[..4], ["stock", SICK, SICK, "stock"]);
     assert_eq!(arms.len() as u32, alone(&findings).n * 2);
     assert!(arms.len() >= 16, "{}", arms.len());
-    let mut numbers: Vec<u32> = run
-        .trials_in(Phase::is_alone)
-        .map(|trial| trial.block)
-        .collect();
+    let mut numbers: Vec<u32> = run.trials_in(Phase::is_alone).map(|trial| trial.block).collect();
     let last = run.trials().map(|trial| trial.block).max();
-    assert!(
-        numbers.first() > last.as_ref(),
-        "numbers go on: {numbers:?}"
-    );
+    assert!(numbers.first() > last.as_ref(), "numbers go on: {numbers:?}");
     numbers.dedup();
     assert_eq!(numbers.len(), run.trials_in(Phase::is_alone).count());
     // Each is a new instance.
@@ -115,15 +99,8 @@ fn a_check_that_is_stopped_goes_on_where_it_was() {
         let before = run.trials_in(Phase::is_alone).count();
         let found = weir_analysis::analyze(&run);
         let verdict = alone(&found).verdict;
-        assert!(
-            matches!(verdict, Holding::Invalid | Holding::NotShown),
-            "{verdict:?}"
-        );
-        assert_eq!(
-            bench.resume().unwrap().outcome,
-            Outcome::Complete,
-            "{stop_at}"
-        );
+        assert!(matches!(verdict, Holding::Invalid | Holding::NotShown), "{verdict:?}");
+        assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete, "{stop_at}");
         let run = bench.read();
         assert!(run.trials_in(Phase::is_alone).count() > before);
         let found = weir_analysis::analyze(&run);
@@ -154,14 +131,8 @@ fn a_check_is_promised_and_said_in_every_report() {
     assert!((before.as_secs_f64() / with - 1.0).abs() < 0.1, "{said}");
     let run = bench.read();
     let measured = run.trials_in(Phase::is_alone).count() as f64 * 0.2;
-    assert!(
-        with - without > measured,
-        "{with} for {without}, and {measured} measured"
-    );
-    assert!(
-        with - without < measured * 1.8,
-        "{with} for {without}, and {measured} measured"
-    );
+    assert!(with - without > measured, "{with} for {without}, and {measured} measured");
+    assert!(with - without < measured * 1.8, "{with} for {without}, and {measured} measured");
     let findings = weir_analysis::analyze(&run);
     assert_eq!(findings.headline.validity, Validity::Valid);
     for text in reports(&run, &findings) {

@@ -1,4 +1,4 @@
-//! Studies on a simulated host, from a study to what its folder says.
+//! Fixture for whole studies on a simulated host, from the study to the records in its folder.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,14 +26,11 @@ pub(crate) struct Bench {
     stop: Arc<AtomicBool>,
 }
 
-/// A folder in memory where there is one: what is flushed costs nothing there.
+/// Makes a folder in memory if possible, where flushing to disk costs nothing.
 fn folder() -> TempDir {
-    tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .unwrap()
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// An arm named `name` that is compared with the first.
 pub(crate) fn arm(name: &str) -> Arm {
     match name {
         "stock" => fixture::arm(name, ArmRole::Baseline, &[]),
@@ -51,18 +48,12 @@ pub(crate) fn load(name: &str, arrivals: StudyArrivals, seconds: u64) -> LoadSpe
 }
 
 impl Bench {
-    /// Slices of 100 ms, and a closed loop for so many seconds.
+    /// Makes a bench with slices of 100 ms, and a closed loop of so many seconds.
     pub(crate) fn new(arms: &[&str], seconds: u64, model: Model) -> Bench {
         let mut study = fixture::study(arms.iter().map(|name| arm(name)).collect());
         study.loads = vec![load("closed", StudyArrivals::Closed, seconds)];
         study.blocks.slice = Some(Duration::from_millis(100));
-        Bench {
-            study,
-            model,
-            check_alone: false,
-            folder: folder(),
-            stop: Arc::default(),
-        }
+        Bench { study, model, check_alone: false, folder: folder(), stop: Arc::default() }
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -84,7 +75,7 @@ impl Bench {
         }
     }
 
-    /// Runs the study from its begin. `on_event` may stop it.
+    /// Runs the study from its start. `on_event` may stop it.
     pub(crate) fn run(
         &self,
         on_event: &mut dyn FnMut(&Event, &AtomicBool),
@@ -93,18 +84,15 @@ impl Bench {
         crate::run(&self.study, "", &self.options(), &mut events)
     }
 
-    /// Goes on with it.
     pub(crate) fn resume(&self) -> Result<Summary, LabError> {
         self.stop.store(false, Ordering::Relaxed);
         crate::resume(&self.options(), &mut |_| {})
     }
 
-    /// What the folder says.
     pub(crate) fn read(&self) -> Run {
         Run::read(&self.folder.path().join("run")).unwrap()
     }
 
-    /// Runs it to its end: what was found.
     pub(crate) fn findings(&self) -> Findings {
         let summary = self.run(&mut |_, _| {}).unwrap();
         assert_eq!(summary.outcome, Outcome::Complete);
@@ -112,7 +100,7 @@ impl Bench {
     }
 }
 
-/// The report of a run: on a terminal, in Markdown, and as a page.
+/// Renders the report of a run: on a terminal, in Markdown, and as a page.
 pub(crate) fn reports(run: &Run, findings: &Findings) -> [String; 3] {
     let input = weir_report::ReportInput {
         header: &run.header,

@@ -1,4 +1,4 @@
-//! Searches for what arms carry, whose capacity is known by construction.
+//! Tests of capacity searches on arms whose capacity is known by construction.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,42 +16,33 @@ use super::bench::Bench;
 use crate::Event;
 use crate::capacity::CLOSED;
 
-/// What M/M/1 with so many services per second carries with a p99 of 30 ms.
+/// Returns the rate that an M/M/1 server with so many services per second carries with a p99 of 30 ms.
 pub(super) fn capacity(services: f64) -> f64 {
     services - 100_f64.ln() / 0.03
 }
 
 pub(super) fn exponential(services: f64) -> ArmModel {
     ArmModel {
-        service: Distribution::Exponential {
-            mean_ns: 1e9 / services,
-        },
+        service: Distribution::Exponential { mean_ns: 1e9 / services },
         ..ArmModel::default()
     }
 }
 
-/// An arm whose requests take one of so many ports for a minute each.
+/// Makes an arm with `room` ports, of which each request takes one for a minute.
 pub(super) fn forgetful(room: f64) -> ArmModel {
     ArmModel {
-        time_wait: Some(TimeWait {
-            per_request: 1.0,
-            lasts_s: 60.0,
-            room,
-            factor: 8.0,
-        }),
+        time_wait: Some(TimeWait { per_request: 1.0, lasts_s: 60.0, room, factor: 8.0 }),
         ..exponential(2000.0)
     }
 }
 
-/// Arms with one worker each that serve so many requests per second, asked for their capacity; a rate has to be held for
-/// so many seconds.
+/// Makes a capacity study of arms with one worker each that serve so many requests per second; a rate has to hold for
+/// `hold_s` seconds.
 pub(super) fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
     let mut model = Model::default();
     for (name, services) in arms {
-        model
-            .arms
-            .insert((*name).to_owned(), exponential(*services));
+        model.arms.insert((*name).to_owned(), exponential(*services));
     }
     let mut bench = Bench::new(&names, 1, model);
     bench.study.capacity = Limit::parse_all(limits).unwrap();
@@ -62,15 +53,15 @@ pub(super) fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     bench
 }
 
-/// Whether a hold has held, and nothing ended the search before its time.
+/// Returns true if a rate has held, and nothing ended the search early.
 pub(super) fn has_claim(found: &CapacityRecord) -> bool {
     use CapacityEnd::{Budget, Found, Settled};
     matches!(found.end, Found | Settled | Budget) && found.verified > 0.0
 }
 
 pub(super) fn found(run: &Run) -> Vec<&CapacityRecord> {
-    let records = run.records.iter();
-    records
+    run.records
+        .iter()
         .filter_map(|record| match record {
             Record::Capacity(found) => Some(found),
             _ => None,
@@ -96,23 +87,14 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
         let found = found.iter().find(|found| found.arm == arm).unwrap();
         assert!(has_claim(found), "{found:?}");
         let truth = capacity(services);
-        assert!(
-            found.low <= truth && truth <= found.high,
-            "{truth}: {found:?}"
-        );
+        assert!(found.low <= truth && truth <= found.high, "{truth}: {found:?}");
         assert!(found.high / found.low < 1.25, "{found:?}");
         assert!(found.fresh.is_none() && !found.is_bracket, "{found:?}");
     }
     let trials: f64 = found.iter().map(|found| found.seconds.1).sum();
-    assert!(
-        took < 1.15 * trials + 10.0,
-        "{took} s for {trials} s of trials"
-    );
+    assert!(took < 1.15 * trials + 10.0, "{took} s for {trials} s of trials");
     let off = promised.as_secs_f64() / took;
-    assert!(
-        (0.5..2.0).contains(&off),
-        "{promised:?} promised, {took} s taken"
-    );
+    assert!((0.5..2.0).contains(&off), "{promised:?} promised, {took} s taken");
     // Dwells of both arms take turns, so that both meet the same minutes.
     let dwells = run.records.iter().filter_map(|record| match record {
         Record::Bracket(known) if known.stage == SearchStage::Dwell => Some(&*known.arm),
@@ -147,10 +129,12 @@ fn a_search_that_is_stopped_anywhere_loses_no_trial() {
         assert_eq!(closed.count(), 2 * CLOSED.1 as usize, "{stop_at}");
         // A trial that was stopped is made again, whole.
         let first = |arm: &str| {
-            let of_arm = after.iter().filter(|trial| trial.arm == arm);
-            let rates: Vec<f64> = of_arm.filter_map(|trial| trial.rate_intended).collect();
-            let first = rates.iter().take_while(|rate| **rate == rates[0]);
-            first.count()
+            let rates: Vec<f64> = after
+                .iter()
+                .filter(|trial| trial.arm == arm)
+                .filter_map(|trial| trial.rate_intended)
+                .collect();
+            rates.iter().take_while(|rate| **rate == rates[0]).count()
         };
         assert_eq!((first("stock"), first("other")), (5, 5), "{stop_at}");
         assert_eq!(found(&run).len(), 2, "{stop_at}");
@@ -160,21 +144,11 @@ fn a_search_that_is_stopped_anywhere_loses_no_trial() {
 
 #[test]
 fn why_nothing_is_carried_is_said() {
-    let slow = ArmModel {
-        service: Distribution::Fixed(50e6),
-        ..ArmModel::default()
-    };
-    let failing = ArmModel {
-        errors: Errors {
-            share: 0.01,
-            run: 1.0,
-        },
-        ..exponential(2000.0)
-    };
-    for (arm, limits, floor) in [
-        (slow, "p99 < 30ms", 0.99..=1.0),
-        (failing, "p99 < 30ms, errors < 0.1%", 0.001..=0.03),
-    ] {
+    let slow = ArmModel { service: Distribution::Fixed(50e6), ..ArmModel::default() };
+    let failing = ArmModel { errors: Errors { share: 0.01, run: 1.0 }, ..exponential(2000.0) };
+    for (arm, limits, floor) in
+        [(slow, "p99 < 30ms", 0.99..=1.0), (failing, "p99 < 30ms, errors < 0.1%", 0.001..=0.03)]
+    {
         let mut bench = bench(&[("stock", 2000.0)], limits, 5);
         bench.model.arms.insert("stock".to_owned(), arm);
         bench.run(&mut |_, _| {}).unwrap();
@@ -189,11 +163,8 @@ fn why_nothing_is_carried_is_said() {
 #[test]
 fn connections_that_let_no_more_through_are_told_or_raised() {
     // So many at a time, each for 4 ms.
-    let arm = |workers| ArmModel {
-        service: Distribution::Fixed(4e6),
-        workers,
-        ..ArmModel::default()
-    };
+    let arm =
+        |workers| ArmModel { service: Distribution::Fixed(4e6), workers, ..ArmModel::default() };
     let connections = Some(CeilingOf::Connections);
     for (workers, most, asked_over, ceiling, carries) in [
         // 10 carry 2,500/s, whoever could carry more.
@@ -216,10 +187,7 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
         let row = format!("{workers} workers, up to {most:?}: {found:?}");
         assert_eq!(found.connections, asked_over, "{row}");
         assert_eq!(found.ceiling.map(|ceiling| ceiling.of), ceiling, "{row}");
-        assert!(
-            found.verified > 0.0 && carries.contains(&found.low),
-            "{row}"
-        );
+        assert!(found.verified > 0.0 && carries.contains(&found.low), "{row}");
     }
 }
 
@@ -309,11 +277,7 @@ fn a_server_that_stands_still_for_some_seconds_has_not_broken() {
 #[test]
 fn a_machine_that_stands_still_is_not_taken_for_the_arm() {
     // 60 to 90 ms, once in three seconds: more than a hundredth of the time, so no rate keeps a p99 below 30 ms.
-    let still = |meter_ns: f64| HoldUps {
-        per_s: 0.33,
-        length_ns: (60e6, 90e6),
-        meter_ns,
-    };
+    let still = |meter_ns: f64| HoldUps { per_s: 0.33, length_ns: (60e6, 90e6), meter_ns };
     for (meter_ns, is_known) in [(2.5e6, true), (0.0, false)] {
         let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 20);
         bench.model.machine.hold_ups = Some(still(meter_ns));
@@ -329,12 +293,7 @@ fn a_machine_that_stands_still_is_not_taken_for_the_arm() {
 #[test]
 fn what_an_arm_carries_whose_speed_changes_is_found() {
     let slower_by_turns: Vec<(f64, f64)> = (1..200)
-        .map(|turn| {
-            (
-                7.0 * f64::from(turn),
-                if turn % 2 == 0 { 0.25 } else { 4.0 },
-            )
-        })
+        .map(|turn| (7.0 * f64::from(turn), if turn % 2 == 0 { 0.25 } else { 4.0 }))
         .collect();
     // Of M/M/1 that is four times slower for half of the time twice as many may be bad then.
     for (name, service, steps, truth) in [
@@ -344,33 +303,19 @@ fn what_an_arm_carries_whose_speed_changes_is_found() {
             slower_by_turns,
             500.0 - 50_f64.ln() / 0.03,
         ),
-        (
-            "slower from then on",
-            Distribution::Fixed(500e3),
-            vec![(30.0, 1.0 / 0.85)],
-            1_700.0,
-        ),
+        ("slower from then on", Distribution::Fixed(500e3), vec![(30.0, 1.0 / 0.85)], 1_700.0),
     ] {
         let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
         if matches!(service, Distribution::Fixed(_)) {
             bench.study.loads[0].main.spacing = Spacing::Even;
         }
-        bench.model.arms.insert(
-            "stock".to_owned(),
-            ArmModel {
-                service,
-                ..ArmModel::default()
-            },
-        );
+        bench.model.arms.insert("stock".to_owned(), ArmModel { service, ..ArmModel::default() });
         bench.model.machine.noise.steps = steps;
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
         let found = found(&run)[0];
         assert!(found.verified > 0.0, "{name}: {found:?}");
-        assert!(
-            found.low <= truth && truth <= found.high,
-            "{name}, {truth}: {found:?}"
-        );
+        assert!(found.low <= truth && truth <= found.high, "{name}, {truth}: {found:?}");
         assert!(found.high < 1.4 * found.low, "{name}: {found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Searches for capacity with a budget.
+//! Tests of capacity searches with a budget.
 
 use std::time::Duration;
 
@@ -22,20 +22,14 @@ fn time_that_an_arm_with_a_claim_leaves_is_for_one_without() {
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
         let found = found(&run);
-        assert!(
-            found.iter().all(|one| has_claim(one)),
-            "{budget_s} s: {found:?}"
-        );
+        assert!(found.iter().all(|one| has_claim(one)), "{budget_s} s: {found:?}");
     }
 }
 
 #[test]
 fn a_hold_without_which_nothing_narrows_a_claim_comes_before_dwells_of_others() {
     let mut bench = bench(&[("stock", 2000.0), ("other", 2000.0)], "p99 < 30ms", 65);
-    bench
-        .model
-        .arms
-        .insert("other".to_owned(), forgetful(60_000.0));
+    bench.model.arms.insert("other".to_owned(), forgetful(60_000.0));
     bench.study.budget = Some(Duration::from_secs(444));
     bench.run(&mut |_, _| {}).unwrap();
     let run = bench.read();
@@ -43,10 +37,7 @@ fn a_hold_without_which_nothing_narrows_a_claim_comes_before_dwells_of_others() 
     let other = found.iter().find(|one| one.arm == "other").unwrap();
     // 60,000 ports for a minute each; a hold of 65 s may use a few more.
     assert!(other.low <= 1020.0 && other.high >= 1000.0, "{other:?}");
-    assert!(
-        other.is_bracket && other.high < 1.3 * other.low,
-        "{other:?}"
-    );
+    assert!(other.is_bracket && other.high < 1.3 * other.low, "{other:?}");
 }
 
 #[test]
@@ -69,18 +60,12 @@ fn a_budget_counts_the_closed_loops_before_a_search() {
     let found = found(&run)[0];
     assert_eq!(found.connections, 64, "{found:?}");
     assert!(took <= budget, "{took:?}: {found:?}");
-    assert!(
-        took > budget - Duration::from_secs(40),
-        "{took:?}: {found:?}"
-    );
+    assert!(took > budget - Duration::from_secs(40), "{took:?}: {found:?}");
 }
 
 #[test]
 fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
-    for arms in [
-        &[("stock", 2000.0)][..],
-        &[("stock", 2000.0), ("other", 1500.0)],
-    ] {
+    for arms in [&[("stock", 2000.0)][..], &[("stock", 2000.0), ("other", 1500.0)]] {
         for budget_s in [30, 45] {
             let mut bench = bench(arms, "p99 < 30ms", 40);
             let each =
@@ -88,22 +73,18 @@ fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
             bench.study.budget = Some(Duration::from_secs(budget_s * arms.len() as u64));
             let took = bench.run(&mut |_, _| {}).unwrap().took;
             let short = each(&bench.read());
-            let is_short = |found: &&CapacityRecord| matches!(found.end, CapacityEnd::TooShort(_));
-            let enough = short
+            let enough_s = short
                 .iter()
-                .filter(is_short)
-                .filter_map(|found| found.enough_s);
-            let enough_s = enough.reduce(f64::max);
-            let enough_s = enough_s.unwrap_or_else(|| panic!("none: {short:?}"));
+                .filter(|found| matches!(found.end, CapacityEnd::TooShort(_)))
+                .filter_map(|found| found.enough_s)
+                .reduce(f64::max)
+                .unwrap_or_else(|| panic!("none: {short:?}"));
             assert!(enough_s > took.as_secs_f64(), "{took:?}: {short:?}");
             let mut bench = self::bench(arms, "p99 < 30ms", 40);
             bench.study.budget = Some(Duration::from_secs_f64(enough_s));
             bench.run(&mut |_, _| {}).unwrap();
             let long = each(&bench.read());
-            assert!(
-                long.iter().all(|found| found.verified > 0.0),
-                "{enough_s}: {long:?}"
-            );
+            assert!(long.iter().all(|found| found.verified > 0.0), "{enough_s}: {long:?}");
         }
     }
 }
@@ -111,12 +92,7 @@ fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
 #[test]
 fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
     let stalls = || (1..40).map(|turn| 26.0 * f64::from(turn)..26.0 * f64::from(turn) + 13.0);
-    let forgetful = TimeWait {
-        per_request: 1.0,
-        lasts_s: 60.0,
-        room: 60_000.0,
-        factor: 8.0,
-    };
+    let forgetful = TimeWait { per_request: 1.0, lasts_s: 60.0, room: 60_000.0, factor: 8.0 };
     type Spoil = Box<dyn Fn(&mut Bench)>;
     let stalled = |arm: &'static str| -> Spoil {
         Box::new(move |bench| {
@@ -149,10 +125,9 @@ fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
         ),
     ];
     for (name, hold_s, each_s, spoil) in rows {
-        for arms in [
-            &[("stock", 2000.0), ("other", 1500.0)][..],
-            &[("other", 1500.0), ("stock", 2000.0)],
-        ] {
+        for arms in
+            [&[("stock", 2000.0), ("other", 1500.0)][..], &[("other", 1500.0), ("stock", 2000.0)]]
+        {
             let mut bench = bench(arms, "p99 < 30ms", hold_s);
             spoil(&mut bench);
             let budget = Duration::from_secs(each_s * arms.len() as u64);
@@ -170,10 +145,7 @@ fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
             assert!(took <= budget, "{name}: {took:?}: {found:?}");
             assert_eq!(found.len(), arms.len(), "{name}: each has an answer");
             let last = lefts.iter().max();
-            assert!(
-                last <= Some(&budget),
-                "{name}: what is left is more than there is"
-            );
+            assert!(last <= Some(&budget), "{name}: what is left is more than there is");
         }
     }
 }
@@ -189,8 +161,9 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
         let first = found(&run)[0];
-        let records = run.records.iter();
-        let other = records
+        let other = run
+            .records
+            .iter()
             .take_while(|record| !matches!(record, Record::Capacity(_)))
             .filter_map(|record| match record {
                 Record::Bracket(known) if known.arm != first.arm => known.between,
@@ -200,10 +173,7 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
             .expect("something is known of the other arm");
         if first.end == CapacityEnd::Budget {
             let narrowest = width((first.low, first.high));
-            assert!(
-                narrowest <= width(other),
-                "{budget_s} s: {first:?}, {other:?}"
-            );
+            assert!(narrowest <= width(other), "{budget_s} s: {first:?}, {other:?}");
             pairs += 1;
         }
     }

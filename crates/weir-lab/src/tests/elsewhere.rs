@@ -1,4 +1,4 @@
-//! Agents that tell somebody else's address: nobody gets load that the user has not named.
+//! Tests with agents that report an address of somebody else: only addresses that the user has named get load.
 
 use std::net::SocketAddr;
 
@@ -8,12 +8,9 @@ use weir_simulation::{Model, Told};
 use super::bench::Bench;
 use crate::LabError;
 
-/// Runs a study on a host whose agent tells this, and gives what it refused, and what stands in its place.
+/// Runs a study on a host whose agent reports `told`; returns the refused address and the expected one.
 fn refused(told: Told, change: impl Fn(&mut Bench)) -> Option<(SocketAddr, String)> {
-    let model = Model {
-        told,
-        ..Model::default()
-    };
+    let model = Model { told, ..Model::default() };
     let mut bench = Bench::new(&["stock", "same"], 4, model);
     change(&mut bench);
     match bench.run(&mut |_, _| {}) {
@@ -41,18 +38,9 @@ fn an_agent_does_not_choose_who_gets_the_load() {
     let neighbour = "10.213.1.254:8080".parse().unwrap();
     let generator = "10.213.0.1:8080".parse().unwrap();
     let mapped = "[::ffff:10.213.0.254]:8080".parse().unwrap();
-    let listen = |at| Told {
-        listen: Some(at),
-        ..Told::default()
-    };
-    let tls_listen = Told {
-        tls_listen: Some(somebody),
-        ..Told::default()
-    };
-    let origin = Told {
-        origin: Some(somebody),
-        ..Told::default()
-    };
+    let listen = |at| Told { listen: Some(at), ..Told::default() };
+    let tls_listen = Told { tls_listen: Some(somebody), ..Told::default() };
+    let origin = Told { origin: Some(somebody), ..Told::default() };
     for at in [somebody, neighbour, generator, mapped] {
         let named = "10.213.0.254".to_owned();
         assert_eq!(refused(listen(at), networks), Some((at, named)));
@@ -73,10 +61,7 @@ fn an_agent_does_not_choose_who_gets_the_load() {
     // Ports of a system's services, of other roles, and of one arm for all.
     let at = |port: &str| format!("127.0.0.1:{port}").parse::<SocketAddr>().unwrap();
     let free = "127.0.0.1, at a port that nobody else of this run has";
-    let origin = |at| Told {
-        origin: Some(at),
-        ..Told::default()
-    };
+    let origin = |at| Told { origin: Some(at), ..Told::default() };
     let rows = [
         (listen(at("22")), "127.0.0.1, at a port from 10240 on"),
         (listen(at("20000")), free),

@@ -1,4 +1,4 @@
-//! What becomes of a run when something goes wrong, on every scenario of the simulated host.
+//! Tests of the effect of faults on a run, with every scenario of the simulated host.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,11 @@ use weir_simulation::{ArmModel, Fault, Model, SICK, scenarios};
 
 use super::bench::Bench;
 
-/// Scenario; the load's validity; the rules that were broken; what the rate of the arm that something happens to
-/// is found to be, where the scenario decides that.
-type Row = (
-    &'static str,
-    Validity,
-    &'static [&'static str],
-    Option<Verdict>,
-);
+/// Scenario, validity of the load, broken rules, and the verdict on the rate of the arm with an effect, if the scenario
+/// decides it.
+type Row = (&'static str, Validity, &'static [&'static str], Option<Verdict>);
 
-/// Scenarios in which the run goes to its end.
+/// Scenarios in which the run completes.
 const ROWS: [Row; 21] = {
     use Validity::{Suspect, Valid};
     use Verdict::{Equivalent, Inconclusive, Worse};
@@ -30,12 +25,7 @@ const ROWS: [Row; 21] = {
         ("bursts", Valid, &[], None),
         ("step", Valid, &[], Some(Equivalent)),
         ("correlated noise", Valid, &[], Some(Equivalent)),
-        (
-            "an arm with noise of its own",
-            Valid,
-            &[],
-            Some(Inconclusive),
-        ),
+        ("an arm with noise of its own", Valid, &[], Some(Inconclusive)),
         ("instances that differ", Valid, &[], None),
         ("slow start", Valid, &[], Some(Worse)),
         ("leak", Valid, &[], Some(Worse)),
@@ -48,12 +38,7 @@ const ROWS: [Row; 21] = {
         ("counters late", Suspect, &["late-counters"], None),
         ("steal", Suspect, &["proxy-steal"], None),
         ("two generators", Valid, &[], Some(Equivalent)),
-        (
-            "generators that start apart",
-            Suspect,
-            &["start-spread"],
-            Some(Equivalent),
-        ),
+        ("generators that start apart", Suspect, &["start-spread"], Some(Equivalent)),
     ]
 };
 
@@ -67,9 +52,7 @@ fn bench(model: &Model) -> Bench {
 
 fn rate_of(findings: &Findings, arm: &str) -> Verdict {
     let all = &findings.loads[0].comparisons;
-    let mut own = all
-        .iter()
-        .filter(|one| one.arm == arm && one.metric == Metric::Rate);
+    let mut own = all.iter().filter(|one| one.arm == arm && one.metric == Metric::Rate);
     own.next().expect("a comparison").verdict
 }
 
@@ -77,16 +60,12 @@ fn rate_of(findings: &Findings, arm: &str) -> Verdict {
 fn every_scenario_is_judged_as_it_should_be() {
     let models = models();
     let ended = ["crash", "does not start"];
-    assert_eq!(
-        models.len(),
-        ROWS.len() + ended.len(),
-        "a row for each scenario"
-    );
+    assert_eq!(models.len(), ROWS.len() + ended.len(), "a row for each scenario");
     for (name, validity, rules, verdict) in ROWS {
         let findings = bench(&models[name]).findings();
         let load = &findings.loads[0];
-        let reasons = load.reasons.iter();
-        let mut broken: Vec<&str> = reasons.map(|reason| &*reason.reason.rule).collect();
+        let mut broken: Vec<&str> =
+            load.reasons.iter().map(|reason| &*reason.reason.rule).collect();
         broken.sort_unstable();
         broken.dedup();
         assert_eq!((load.validity, &broken[..]), (validity, rules), "{name}");
@@ -97,7 +76,7 @@ fn every_scenario_is_judged_as_it_should_be() {
     }
 }
 
-/// The A/A arm is found equal wherever the machine allows it.
+/// Returns the expected verdict on the A/A arm: equivalent, unless the machine does not allow it.
 fn same_verdict(scenario: &str) -> Verdict {
     match scenario {
         "white noise" => Verdict::Inconclusive,
@@ -115,10 +94,7 @@ fn the_same_seed_repeats_a_run_exactly() {
     };
     let first = trials();
     assert_eq!(first, trials());
-    let other = Model {
-        seed: 2,
-        ..model.clone()
-    };
+    let other = Model { seed: 2, ..model.clone() };
     let other = bench(&other);
     other.findings();
     assert_ne!(first, other.read().trials().cloned().collect::<Vec<_>>());
@@ -128,18 +104,11 @@ fn the_same_seed_repeats_a_run_exactly() {
 fn a_crash_is_named_and_what_was_measured_is_kept() {
     let crash = bench(&models()["crash"]);
     let error = crash.run(&mut |_, _| {}).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("arm `{SICK}`: it has ended by itself")
-    );
+    assert_eq!(error.to_string(), format!("arm `{SICK}`: it has ended by itself"));
     assert_eq!(error.broken_arm(), Some(SICK));
     let run = crash.read();
     assert_eq!(run.outcome(), Some(Outcome::Failed));
-    let whole = run
-        .blocks("closed")
-        .values()
-        .filter(|block| block.len() == 3)
-        .count();
+    let whole = run.blocks("closed").values().filter(|block| block.len() == 3).count();
     assert!((5..20).contains(&whole), "{whole} blocks before it, of 20");
 }
 
@@ -147,10 +116,7 @@ fn a_crash_is_named_and_what_was_measured_is_kept() {
 fn an_arm_that_does_not_start_leaves_no_run_behind() {
     let bench = bench(&models()["does not start"]);
     let error = bench.run(&mut |_, _| {}).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("arm `{SICK}`: no such directive")
-    );
+    assert_eq!(error.to_string(), format!("arm `{SICK}`: no such directive"));
     assert!(error.is_refused());
     assert!(!bench.options().folder.exists());
 }
@@ -165,32 +131,16 @@ fn a_run_that_has_crashed_goes_on_when_its_arm_is_well_again() {
     let run = bench.read();
     let all: Vec<_> = run.trials().cloned().collect();
     assert_eq!(all[..kept.len()], kept, "what was recorded stays");
-    let whole = run
-        .blocks("closed")
-        .values()
-        .filter(|block| block.len() == 3)
-        .count();
+    let whole = run.blocks("closed").values().filter(|block| block.len() == 3).count();
     assert_eq!(whole, 20);
-    let sessions = run
-        .records
-        .iter()
-        .filter(|record| matches!(record, Record::Session(_)));
+    let sessions = run.records.iter().filter(|record| matches!(record, Record::Session(_)));
     assert_eq!(sessions.count(), 2);
 }
 
 #[test]
 fn all_arms_that_refuse_are_an_error_of_the_load() {
-    let others = ArmModel {
-        faults: vec![Fault::Crash { at_s: 0.0 }],
-        ..ArmModel::default()
-    };
-    let bench = bench(&Model {
-        others,
-        ..Model::default()
-    });
+    let others = ArmModel { faults: vec![Fault::Crash { at_s: 0.0 }], ..ArmModel::default() };
+    let bench = bench(&Model { others, ..Model::default() });
     let error = bench.run(&mut |_, _| {}).unwrap_err();
-    assert!(
-        error.to_string().contains("does not answer as it should"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("does not answer as it should"), "{error}");
 }

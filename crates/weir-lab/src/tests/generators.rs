@@ -1,4 +1,4 @@
-//! Loads that several generators send together, against one.
+//! Tests of loads that several generators send together, compared with a single one.
 
 use weir_model::record::{Record, TrialRecord};
 use weir_model::study::StudyArrivals;
@@ -7,12 +7,8 @@ use weir_simulation::Model;
 
 use super::bench::{Bench, load, reports};
 
-/// A load at a given rate from so many generators.
 fn run(generators: usize) -> Run {
-    let model = Model {
-        generators,
-        ..Model::default()
-    };
+    let model = Model { generators, ..Model::default() };
     let mut bench = Bench::new(&["stock", "same"], 12, model);
     bench.study.loads = vec![load("open", StudyArrivals::Constant(900.0), 12)];
     bench.findings();
@@ -61,11 +57,14 @@ fn four_generators_are_one_load() {
         assert!((four / one - 1.0).abs() < tolerance, "{four} and {one}");
     }
 
-    let parts = four.records.iter().filter_map(|record| match record {
-        Record::Part(part) => Some(part),
-        _ => None,
-    });
-    let mut parts = parts.peekable();
+    let mut parts = four
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Part(part) => Some(part),
+            _ => None,
+        })
+        .peekable();
     assert!(parts.peek().is_some());
     for part in parts {
         let apart: Vec<u64> = part.starts.iter().map(|start| start.after_ns).collect();
@@ -77,10 +76,7 @@ fn four_generators_are_one_load() {
 
 #[test]
 fn a_load_of_fewer_connections_than_generators_is_sent_by_as_many() {
-    let model = Model {
-        generators: 4,
-        ..Model::default()
-    };
+    let model = Model { generators: 4, ..Model::default() };
     let mut bench = Bench::new(&["stock", "same"], 6, model);
     bench.study.loads[0].connections = 3;
     bench.findings();

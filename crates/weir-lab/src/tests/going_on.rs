@@ -1,4 +1,4 @@
-//! Runs that are interrupted and go on: nothing is lost, and nothing is measured twice.
+//! Tests of runs that are interrupted and resumed: nothing is lost, and nothing is measured twice.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use weir_simulation::Model;
 use super::bench::{Bench, load, reports};
 use crate::Event;
 
-/// A closed loop, then an open one at a share of its rate, with pilots.
+/// Makes a study of a closed loop, then an open one at a share of its rate, with pilots.
 fn bench() -> Bench {
     let mut bench = Bench::new(&["stock", "same", "other"], 6, Model::default());
     bench.study.blocks.slice = None;
@@ -23,7 +23,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// Blocks of a load that every arm has a trial in, and the numbers of all blocks.
+/// Returns the number of blocks in which every arm has a trial, and the numbers of all blocks.
 fn blocks(bench: &Bench, load: &str) -> (usize, Vec<u32>) {
     let run = bench.read();
     let blocks = run.blocks(load);
@@ -53,21 +53,14 @@ fn a_run_that_is_stopped_anywhere_goes_on_to_the_same_end() {
         });
         assert_eq!(summary.unwrap().outcome, Outcome::Interrupted, "{stop_at}");
         let before: Vec<TrialRecord> = bench.read().trials().cloned().collect();
-        assert_eq!(
-            bench.resume().unwrap().outcome,
-            Outcome::Complete,
-            "{stop_at}"
-        );
+        assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete, "{stop_at}");
         let after: Vec<TrialRecord> = bench.read().trials().cloned().collect();
         assert_eq!(after[..before.len()], before, "{stop_at}: records stay");
         for (load, wanted) in ["closed", "open"].into_iter().zip(wanted) {
             let (whole, mut numbers) = blocks(&bench, load);
             assert_eq!(whole, wanted, "{stop_at}: {load}");
             numbers.dedup();
-            assert!(
-                numbers.len() >= wanted,
-                "{stop_at}: no number is used twice"
-            );
+            assert!(numbers.len() >= wanted, "{stop_at}: no number is used twice");
         }
         // What is finished is not run again.
         assert!(bench.resume().is_err(), "{stop_at}");
@@ -79,11 +72,14 @@ fn pilots_stand_in_the_records_by_their_phase_and_are_no_figures() {
     let bench = bench();
     let findings = bench.findings();
     let run = bench.read();
-    let pilots = run.records.iter().filter_map(|record| match record {
-        Record::Trial(trial) if trial.phase == Phase::Pilot => Some(&trial.arm),
-        _ => None,
-    });
-    let mut arms: Vec<&String> = pilots.collect();
+    let mut arms: Vec<&String> = run
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Trial(trial) if trial.phase == Phase::Pilot => Some(&trial.arm),
+            _ => None,
+        })
+        .collect();
     // Two loads that are not alike, and so short that their pilots have a block each.
     assert_eq!(arms.len(), 2 * 3);
     arms.sort_unstable();
@@ -111,10 +107,7 @@ fn the_rate_of_an_open_loop_follows_from_the_closed_one_and_is_kept() {
     let pilot = run.pilot("closed").unwrap();
     assert_eq!(pilot.slice_ns, Duration::from_millis(50).as_nanos() as u64);
     assert_eq!(pilot.residues.len(), 3);
-    assert!(
-        pilot.residues.iter().all(|residue| residue.ns > 1_000_000),
-        "{pilot:?}"
-    );
+    assert!(pilot.residues.iter().all(|residue| residue.ns > 1_000_000), "{pilot:?}");
 }
 
 #[test]
@@ -151,10 +144,7 @@ fn a_run_whose_files_have_changed_does_not_go_on() {
     assert_eq!(stopped.unwrap().outcome, Outcome::Interrupted);
     users("a\nc\n");
     let refused = bench.resume().unwrap_err().to_string();
-    assert!(
-        refused.contains(&format!("{name} has changed")),
-        "{refused}"
-    );
+    assert!(refused.contains(&format!("{name} has changed")), "{refused}");
     users("a\nb\n");
     // It is the proxy's program too, which others could have written now.
     std::fs::set_permissions(file.path(), Permissions::from_mode(0o777)).unwrap();

@@ -1,4 +1,4 @@
-//! A machine that stands still now and then, with meters on its CPUs and without.
+//! Tests on a machine that stands still now and then, with meters on its CPUs and without.
 
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{Metric, StudyArrivals};
@@ -6,17 +6,14 @@ use weir_simulation::{HoldUps, Model, NOISES};
 
 use super::bench::{Bench, load};
 
-/// The host of the row of hold-ups, with meters on its CPUs or without.
 fn host(seed: u64, meters: bool) -> Model {
-    let name = match meters {
-        true => "open loop, hold-ups, meters",
-        false => "open loop, hold-ups, no meters",
-    };
+    let name =
+        if meters { "open loop, hold-ups, meters" } else { "open loop, hold-ups, no meters" };
     let mut rows = NOISES.iter();
     rows.find(|row| row.name == name).unwrap().model(seed)
 }
 
-/// Two equal arms for 12 s in an open loop: ten requests beyond the p99 of a block.
+/// Runs a study of two equal arms for 12 s in an open loop: ten requests beyond the p99 of a block.
 fn study(model: Model) -> LoadFindings {
     let seed = model.seed;
     let mut bench = Bench::new(&["stock", "same"], 12, model);
@@ -43,10 +40,7 @@ fn with_meters_the_interval_of_the_p99_of_equal_arms_is_narrower_and_the_rest_is
         for (load, widths) in [&without, &with].into_iter().zip(&mut widths) {
             let (low, high) = p99(load).interval;
             widths.push((high / low).ln());
-            assert!(!matches!(
-                p99(load).verdict,
-                Verdict::Better | Verdict::Worse
-            ));
+            assert!(!matches!(p99(load).verdict, Verdict::Better | Verdict::Worse));
         }
         assert_eq!(p99(&without).pooled, p99(&with).pooled);
         assert_eq!(without.arms[0].response_ns, with.arms[0].response_ns);
@@ -65,11 +59,8 @@ fn with_meters_the_interval_of_the_p99_of_equal_arms_is_narrower_and_the_rest_is
 #[test]
 fn nothing_is_left_out_on_a_machine_that_hardly_runs() {
     let mut model = host(3, true);
-    let often = |hold_ups: HoldUps| HoldUps {
-        per_s: 30.0,
-        ..hold_ups
-    };
-    model.machine.hold_ups = model.machine.hold_ups.map(often);
+    model.machine.hold_ups =
+        model.machine.hold_ups.map(|hold_ups| HoldUps { per_s: 30.0, ..hold_ups });
     let load = study(model);
     let seen = load.hold_ups.as_ref().unwrap();
     assert!(2 * seen.slices > seen.of && !seen.left_out, "{seen:?}");

@@ -1,4 +1,4 @@
-//! Cells that somebody else than a study's plan proposes.
+//! Tests of cells that a proposer other than the study's plan proposes.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,13 +19,13 @@ use crate::cell::{Block, Cell, CellEnd, Outcome, Rates, Renewal, StepBlock, Step
 use crate::history::History;
 use crate::{LabError, Proposer, Step};
 
-/// What a proposer was told: for each cell its blocks and why it ended.
+/// Blocks and end of each cell, as reported to a proposer.
 type Heard = Rc<RefCell<Vec<(Vec<Block>, String)>>>;
 
-/// Does what it was told to, and keeps what it hears.
+/// Proposer that follows a list of steps and records the outcomes.
 struct Script {
     steps: VecDeque<Step>,
-    /// A cell is to end after so many blocks.
+    /// Number of blocks after which a cell ends.
     enough: usize,
     blocks: usize,
     heard: Heard,
@@ -55,7 +55,6 @@ impl Proposer for Script {
     }
 }
 
-/// Ten blocks of these arms in a closed loop.
 fn cell(arms: &[usize]) -> Cell {
     Cell {
         arms: arms.to_vec(),
@@ -76,16 +75,12 @@ fn measure(cell: Cell) -> Step {
     Step::Measure(Box::new(cell))
 }
 
-/// Runs a script on a study of four arms; what was heard, and the bench.
+/// Runs steps on a study of four arms; returns the outcomes and the bench.
 fn script(model: Model, steps: Vec<Step>, enough: usize) -> (Vec<(Vec<Block>, String)>, Bench) {
     let bench = Bench::new(&["stock", "same", SICK, "other"], 12, model);
     let heard = Heard::default();
-    let mut script = Some(Script {
-        steps: steps.into(),
-        enough,
-        blocks: 0,
-        heard: Rc::clone(&heard),
-    });
+    let mut script =
+        Some(Script { steps: steps.into(), enough, blocks: 0, heard: Rc::clone(&heard) });
     let mut proposer =
         |_: &_, _| Box::new(script.take().expect("one session")) as Box<dyn Proposer>;
     let study = (&bench.study, "");
@@ -99,8 +94,8 @@ fn names(block: &Block) -> Vec<&str> {
 }
 
 fn rate_of(blocks: &[Block], place: usize) -> f64 {
-    let trials = blocks.iter().map(|block| &block[place]);
-    let slices: Vec<_> = trials.flat_map(|trial| &trial.slices).collect();
+    let slices: Vec<_> =
+        blocks.iter().map(|block| &block[place]).flat_map(|trial| &trial.slices).collect();
     let completed: u64 = slices.iter().map(|slice| slice.completed).sum();
     let ns: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
     completed as f64 / (ns as f64 / 1e9)
@@ -112,10 +107,7 @@ fn any_set_of_arms_is_measured_and_no_other_runs() {
         Step::Arms(vec![3, 1]),
         measure(cell(&[3, 1])),
         Step::Arms(vec![0]),
-        measure(Cell {
-            first_block: 10,
-            ..cell(&[0, 2])
-        }),
+        measure(Cell { first_block: 10, ..cell(&[0, 2]) }),
     ];
     let (heard, bench) = script(Model::default(), steps, usize::MAX);
     let arms: Vec<_> = heard.iter().map(|(blocks, _)| names(&blocks[0])).collect();
@@ -128,15 +120,7 @@ fn any_set_of_arms_is_measured_and_no_other_runs() {
     let started: Vec<_> = started.collect();
     let (first, second) = ("10.213.0.254:8080", "10.213.1.254:8080");
     // The second pair has the slots of the first, which has ended.
-    assert_eq!(
-        started,
-        [
-            ("other", first),
-            ("same", second),
-            ("stock", first),
-            (SICK, second)
-        ]
-    );
+    assert_eq!(started, [("other", first), ("same", second), ("stock", first), (SICK, second)]);
 }
 
 #[test]
@@ -148,25 +132,14 @@ fn a_decision_ends_a_cell_and_is_recorded_and_no_wish_of_the_user() {
         decision: "stop".to_owned(),
         because: "four blocks are enough".to_owned(),
     };
-    let screening = Cell {
-        phase: Phase::Screening,
-        ..cell(&[0, 1])
-    };
+    let screening = Cell { phase: Phase::Screening, ..cell(&[0, 1]) };
     let steps = vec![
         measure(screening),
         Step::Record(Box::new(Record::Decision(decision.clone()))),
-        measure(Cell {
-            phase: Phase::Confirmation,
-            first_block: 10,
-            blocks: 3,
-            ..cell(&[0, 1])
-        }),
+        measure(Cell { phase: Phase::Confirmation, first_block: 10, blocks: 3, ..cell(&[0, 1]) }),
     ];
     let (heard, bench) = script(Model::default(), steps, 4);
-    let ends: Vec<_> = heard
-        .iter()
-        .map(|(blocks, end)| (blocks.len(), &**end))
-        .collect();
+    let ends: Vec<_> = heard.iter().map(|(blocks, end)| (blocks.len(), &**end)).collect();
     assert_eq!(ends, [(4, "decided"), (3, "whole")]);
     assert!(!bench.options().stop.load(Ordering::Relaxed));
     let run = bench.read();
@@ -180,20 +153,10 @@ fn a_broken_arm_is_an_outcome_and_the_others_go_on() {
     let mut model = Model::default();
     model.arms.insert(
         SICK.to_owned(),
-        ArmModel {
-            faults: vec![Fault::Crash { at_s: 2.0 }],
-            ..ArmModel::default()
-        },
+        ArmModel { faults: vec![Fault::Crash { at_s: 2.0 }], ..ArmModel::default() },
     );
-    let others = Cell {
-        first_block: 10,
-        ..cell(&[0, 1])
-    };
-    let steps = vec![
-        measure(cell(&[0, 2])),
-        Step::Arms(vec![0, 1]),
-        measure(others),
-    ];
+    let others = Cell { first_block: 10, ..cell(&[0, 1]) };
+    let steps = vec![measure(cell(&[0, 2])), Step::Arms(vec![0, 1]), measure(others)];
     let (heard, _) = script(model, steps, usize::MAX);
     let ends: Vec<&str> = heard.iter().map(|(_, end)| end.as_str()).collect();
     let broken = format!("broken: arm `{SICK}`: it has ended by itself");
@@ -207,11 +170,7 @@ fn arms_are_added_renewed_and_have_cpus_of_their_own() {
     let steps = vec![
         measure(cell(&[0, 1])),
         Step::Add(Box::new(arm("added")), Some("3".parse().unwrap())),
-        measure(Cell {
-            renew: Renewal::Instance,
-            first_block: 10,
-            ..cell(&[0, 4])
-        }),
+        measure(Cell { renew: Renewal::Instance, first_block: 10, ..cell(&[0, 4]) }),
     ];
     let mut model = Model::default();
     let slower = ArmModel::default().slower(2.0);
@@ -235,9 +194,8 @@ fn arms_are_added_renewed_and_have_cpus_of_their_own() {
 
 #[test]
 fn cells_that_differ_in_rate_alone_share_a_trial() {
-    let ladder: Vec<[f64; 2]> = (1..=5)
-        .map(|step| [f64::from(step) * 200.0, f64::from(step) * 100.0])
-        .collect();
+    let ladder: Vec<[f64; 2]> =
+        (1..=5).map(|step| [f64::from(step) * 200.0, f64::from(step) * 100.0]).collect();
     let block = |rates: &[f64; 2]| StepBlock {
         rates: rates.to_vec(),
         pause: Duration::from_millis(20),
@@ -260,17 +218,10 @@ fn cells_that_differ_in_rate_alone_share_a_trial() {
             assert_eq!(trial.rate_intended, Some(*rate));
             let offered: u64 = trial.slices.iter().map(|slice| slice.offered).sum();
             let wanted = rate * 0.16;
-            assert!(
-                (offered as f64 - wanted).abs() <= 2.0,
-                "{offered} for {wanted}"
-            );
+            assert!((offered as f64 - wanted).abs() <= 2.0, "{offered} for {wanted}");
         }
     }
-    assert_eq!(
-        bench.read().parts("open").count(),
-        1,
-        "one continuous trial"
-    );
+    assert_eq!(bench.read().parts("open").count(), 1, "one continuous trial");
 }
 
 #[test]
@@ -287,11 +238,7 @@ fn overload_builds_a_queue_that_ends_with_the_slice() {
         let queued: u64 = trials.iter().map(|trial| trial.censored.queued).sum();
         let slowest = trials.iter().map(|trial| trial.response_time.p99).max();
         assert_eq!(queued > 0, is_overload, "{rate}: {queued}");
-        assert_eq!(
-            slowest > Some(20_000_000),
-            is_overload,
-            "{rate}: {slowest:?}"
-        );
+        assert_eq!(slowest > Some(20_000_000), is_overload, "{rate}: {slowest:?}");
     }
 }
 
@@ -300,12 +247,7 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
     let mut bench = Bench::new(&["stock", "same", "other"], 40, Model::default());
     // Half of 2,000/s each: 6,000 places are full after 6 s.
     let time_wait = |per_request| ArmModel {
-        time_wait: Some(TimeWait {
-            per_request,
-            lasts_s: 1000.0,
-            room: 6_000.0,
-            factor: 2.5,
-        }),
+        time_wait: Some(TimeWait { per_request, lasts_s: 1000.0, room: 6_000.0, factor: 2.5 }),
         ..ArmModel::default()
     };
     bench.study.arms.remove(1);
@@ -318,18 +260,11 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
     let [change] = &load.phases[..] else {
         panic!("{:?}", load.phases);
     };
-    assert_eq!(
-        (&*change.arm, change.metric),
-        ("stock", Metric::CpuPerRequest)
-    );
+    assert_eq!((&*change.arm, change.metric), ("stock", Metric::CpuPerRequest));
     let grown = change.after / change.before;
     assert!((2.4..2.6).contains(&grown), "{change:?}");
     assert!(change.evidence.contains("in TIME_WAIT"), "{change:?}");
-    assert!(
-        findings.answer.contains("stock changed at second"),
-        "{}",
-        findings.answer
-    );
+    assert!(findings.answer.contains("stock changed at second"), "{}", findings.answer);
     assert!(
         load.fresh.starts_with("Arms were seen fresh") && load.fresh.ends_with("later."),
         "{}",
@@ -364,32 +299,17 @@ fn an_arm_that_becomes_another_for_a_while_is_found_out() {
 
 #[test]
 fn what_happens_to_the_machine_makes_no_arm_another() {
-    for scenario in [
-        "drift",
-        "step",
-        "correlated noise",
-        "leak",
-        "instances that differ",
-    ] {
-        let model = weir_simulation::scenarios(3)
-            .into_iter()
-            .find(|(name, _)| *name == scenario);
-        let bench = Bench::new(
-            &["stock", "same", weir_simulation::SICK],
-            20,
-            model.unwrap().1,
-        );
+    for scenario in ["drift", "step", "correlated noise", "leak", "instances that differ"] {
+        let model = weir_simulation::scenarios(3).into_iter().find(|(name, _)| *name == scenario);
+        let bench = Bench::new(&["stock", "same", weir_simulation::SICK], 20, model.unwrap().1);
         let found = &bench.findings().loads[0].phases;
         assert_eq!(found.len(), 0, "{scenario}: {found:?}");
     }
 }
 
-/// What was idle of the proxy's CPUs is another process's.
+/// Attributes the idle time of the proxy's CPUs to another process.
 fn taken_by_others(slice: &mut SliceRecord) {
-    slice.held_up.proxy = Some(HeldUp {
-        others_ns: slice.proxy_cpus_idle_ns,
-        ..HeldUp::default()
-    });
+    slice.held_up.proxy = Some(HeldUp { others_ns: slice.proxy_cpus_idle_ns, ..HeldUp::default() });
     slice.proxy_cpus_idle_ns = 0;
 }
 
@@ -403,11 +323,9 @@ fn arms_that_their_connections_limit_are_not_equivalent() {
         ..ArmModel::default()
     };
     // Whether other processes have the CPUs that the proxy leaves: nobody of the run is busy with that.
-    for (cpu_share, others, is_idle) in [
-        (0.005, false, true),
-        (0.005, true, true),
-        (0.2, false, false),
-    ] {
+    for (cpu_share, others, is_idle) in
+        [(0.005, false, true), (0.005, true, true), (0.2, false, false)]
+    {
         let mut bench = Bench::new(&["stock", "other"], 12, Model::default());
         bench.model.others = waiting(cpu_share);
         bench.findings();
@@ -419,15 +337,9 @@ fn arms_that_their_connections_limit_are_not_equivalent() {
         }
         let findings = weir_analysis::analyze(&run);
         let load = &findings.loads[0];
-        let found = load
-            .comparison("other", Metric::Rate)
-            .expect("a comparison");
+        let found = load.comparison("other", Metric::Rate).expect("a comparison");
         assert_eq!(found.verdict == Verdict::Inconclusive, is_idle, "{found:?}");
-        assert_eq!(
-            found.because == "the connections were the limit",
-            is_idle,
-            "{found:?}"
-        );
+        assert_eq!(found.because == "the connections were the limit", is_idle, "{found:?}");
         // Its figures stand once, with the load.
         let limit = "The connections were the limit: 8 connections × ";
         for (words, is_said) in [
@@ -437,27 +349,12 @@ fn arms_that_their_connections_limit_are_not_equivalent() {
         ] {
             assert_eq!(load.idle.contains(words), is_said, "{words}: {}", load.idle);
             assert!(!found.because.contains("allow 800/s"), "{found:?}");
-            assert!(
-                !findings.answer.contains("allow 800/s"),
-                "{}",
-                findings.answer
-            );
+            assert!(!findings.answer.contains("allow 800/s"), "{}", findings.answer);
         }
         let answer =
             "The connections were the limit, so this does not show how much the proxy carries";
-        assert_eq!(
-            findings.answer.contains(answer),
-            is_idle,
-            "{}",
-            findings.answer
-        );
-        let cpu = load
-            .comparison("other", Metric::CpuPerRequest)
-            .expect("another");
-        assert_eq!(
-            cpu.verdict,
-            Verdict::Equivalent,
-            "what a request costs is known: {cpu:?}"
-        );
+        assert_eq!(findings.answer.contains(answer), is_idle, "{}", findings.answer);
+        let cpu = load.comparison("other", Metric::CpuPerRequest).expect("another");
+        assert_eq!(cpu.verdict, Verdict::Equivalent, "what a request costs is known: {cpu:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whole runs on a simulated host.
+//! Tests of whole runs on a simulated host.
 
 mod alone;
 mod bench;

@@ -1,4 +1,4 @@
-//! What a run is said to take, beside what it takes by the simulated clock, and what of it is no load.
+//! Tests of the estimated length of a run against its length by the simulated clock, and of the part without load.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::Event;
 
 const ARMS: [&str; 8] = ["stock", "same", "a", "b", "c", "d", "e", "f"];
 
-/// How many arms, loads and seconds of each; whether they are cells of a matrix; what is changed.
+/// Name, number of arms, number of loads, seconds of each load, whether the loads are cells of a matrix, and a change
+/// of the bench.
 type Row = (&'static str, usize, usize, u64, bool, fn(&mut Bench));
 
 #[rustfmt::skip]
@@ -35,11 +36,8 @@ fn bench((_, arms, loads, seconds, is_matrix, change): Row) -> Bench {
         let cells = (1..=loads).map(|number| {
             let rate = 100.0 * number as f64;
             let mut cell = load(&format!("r{rate}"), StudyArrivals::Constant(rate), seconds);
-            cell.cell = Some(MatrixCell {
-                matrix: String::new(),
-                connections: 8,
-                rate: Some(rate),
-            });
+            cell.cell =
+                Some(MatrixCell { matrix: String::new(), connections: 8, rate: Some(rate) });
             cell
         });
         bench.study.loads = cells.collect();

@@ -1,4 +1,4 @@
-//! Loads that differ in their rate alone: they share trials, and each is a load of its own all the same.
+//! Tests of loads that differ only in their rate: they share trials, but each has its own results.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,10 +10,9 @@ use weir_simulation::{Model, NOISES};
 use super::bench::{Bench, load};
 use crate::Event;
 
-/// Rates of the matrix.
 const RATES: [f64; 3] = [100.0, 400.0, 800.0];
 
-/// Three rates by two numbers of connections, 4.8 s each: 8 blocks with slices of 100 ms.
+/// Makes a matrix of three rates by two numbers of connections, 4.8 s each: 8 blocks with slices of 100 ms.
 fn matrix() -> Bench {
     let mut bench = Bench::new(&["stock", "same", "other"], 1, Model::default());
     bench.study.blocks.at_least = 8;
@@ -24,11 +23,7 @@ fn matrix() -> Bench {
             let mut cell = load(&name, StudyArrivals::Constant(rate), 1);
             cell.duration = Duration::from_millis(4800);
             cell.connections = connections;
-            cell.cell = Some(MatrixCell {
-                matrix: String::new(),
-                connections,
-                rate: Some(rate),
-            });
+            cell.cell = Some(MatrixCell { matrix: String::new(), connections, rate: Some(rate) });
             bench.study.loads.push(cell);
         }
     }
@@ -44,12 +39,7 @@ fn each_load_of_a_shared_trial_is_judged_and_reported_as_its_own() {
         let (name, rate) = (&*spec.name, spec.rate().unwrap());
         assert_eq!((&*found.load, found.rate_intended), (name, Some(rate)));
         let blocks = (found.blocks, found.blocks_used, found.validity);
-        assert_eq!(
-            blocks,
-            (8, 8, Validity::Valid),
-            "{name}: {:?}",
-            found.reasons
-        );
+        assert_eq!(blocks, (8, 8, Validity::Valid), "{name}: {:?}", found.reasons);
         for trial in run.trials().filter(|trial| trial.load == name) {
             assert_eq!(trial.rate_intended, Some(rate), "{name}");
             let due: u64 = trial.slices.iter().map(|slice| slice.due).sum();
@@ -63,33 +53,18 @@ fn each_load_of_a_shared_trial_is_judged_and_reported_as_its_own() {
         for (number, part) in parts.iter().enumerate() {
             assert_eq!((part.first_block, part.blocks), (number as u32, 1));
             let with: Vec<&str> = part.with.iter().map(|with| &*with.load).collect();
-            let others = RATES
-                .iter()
-                .map(|rate| format!("c{}-r{rate}", spec.connections));
+            let others = RATES.iter().map(|rate| format!("c{}-r{rate}", spec.connections));
             let others: Vec<String> = others.filter(|other| other != name).collect();
             assert_eq!(with.len(), 2);
-            assert!(
-                others.iter().all(|other| with.contains(&&**other)),
-                "{with:?}"
-            );
+            assert!(others.iter().all(|other| with.contains(&&**other)), "{with:?}");
         }
     }
     // The loads of a round come in an order of its own.
     let order: Vec<&str> = run.trials().map(|trial| &*trial.load).collect();
     let rounds: Vec<&[&str]> = order.chunks(9).take(8).collect();
-    assert!(
-        rounds.windows(2).any(|pair| pair[0] != pair[1]),
-        "{rounds:?}"
-    );
-    let trials = run
-        .records
-        .iter()
-        .filter(|record| matches!(record, Record::Proxy(_)));
-    assert_eq!(
-        trials.count(),
-        3 * (8 + 7),
-        "instances are renewed together"
-    );
+    assert!(rounds.windows(2).any(|pair| pair[0] != pair[1]), "{rounds:?}");
+    let trials = run.records.iter().filter(|record| matches!(record, Record::Proxy(_)));
+    assert_eq!(trials.count(), 3 * (8 + 7), "instances are renewed together");
 }
 
 #[test]
@@ -101,15 +76,17 @@ fn each_load_of_a_shared_trial_keeps_its_own_times_without_hold_ups() {
     bench.findings();
     let run = bench.read();
     for rate in RATES {
-        let trials = run
-            .trials()
-            .filter(|trial| trial.rate_intended == Some(rate));
-        let split = trials.filter_map(|trial| {
-            let left = trial.slices.iter().filter(|slice| !slice.stood_still);
-            let due: u64 = left.map(|slice| slice.due).sum();
-            let kept = run.undisturbed(trial).filter(|_| due > 0)?;
-            Some((kept.iter().map(|(_, count)| count).sum::<u64>(), due))
-        });
+        let split =
+            run.trials().filter(|trial| trial.rate_intended == Some(rate)).filter_map(|trial| {
+                let due: u64 = trial
+                    .slices
+                    .iter()
+                    .filter(|slice| !slice.stood_still)
+                    .map(|slice| slice.due)
+                    .sum();
+                let kept = run.undisturbed(trial).filter(|_| due > 0)?;
+                Some((kept.iter().map(|(_, count)| count).sum::<u64>(), due))
+            });
         let split: Vec<_> = split.collect();
         assert!(!split.is_empty(), "{rate}: none stood still");
         assert!(split.iter().all(|(kept, due)| kept == due), "{split:?}");
@@ -130,18 +107,9 @@ fn loads_that_share_a_trial_have_one_pilot() {
     });
     let mut pilots: Vec<_> = pilots.collect();
     pilots.dedup();
-    assert_eq!(
-        pilots,
-        [("c4-r100", Some(800.0)), ("c8-r100", Some(800.0))],
-        "at the highest rate"
-    );
+    assert_eq!(pilots, [("c4-r100", Some(800.0)), ("c8-r100", Some(800.0))], "at the highest rate");
     for load in &bench.study.loads {
-        assert_eq!(
-            run.pilot(&load.name).unwrap().residues.len(),
-            3,
-            "{}",
-            load.name
-        );
+        assert_eq!(run.pilot(&load.name).unwrap().residues.len(), 3, "{}", load.name);
     }
 }
 
@@ -155,11 +123,7 @@ fn a_shared_trial_that_is_stopped_goes_on_to_the_same_end() {
             stop.fetch_or(told > stop_at, Ordering::Relaxed);
         });
         assert_eq!(stopped.unwrap().outcome, Outcome::Interrupted, "{stop_at}");
-        assert_eq!(
-            bench.resume().unwrap().outcome,
-            Outcome::Complete,
-            "{stop_at}"
-        );
+        assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete, "{stop_at}");
         let run = bench.read();
         for load in &bench.study.loads {
             let blocks = run.blocks(&load.name);
@@ -167,20 +131,10 @@ fn a_shared_trial_that_is_stopped_goes_on_to_the_same_end() {
             assert_eq!(whole, 8, "{stop_at}: {}", load.name);
             let mut numbers: Vec<u32> = blocks.keys().map(|(block, _)| *block).collect();
             numbers.dedup();
-            assert_eq!(
-                numbers.len(),
-                blocks.len(),
-                "{stop_at}: no number is used twice"
-            );
+            assert_eq!(numbers.len(), blocks.len(), "{stop_at}: no number is used twice");
         }
         let findings = weir_analysis::analyze(&run);
-        assert!(
-            findings
-                .loads
-                .iter()
-                .all(|load| load.validity == Validity::Valid),
-            "{stop_at}"
-        );
+        assert!(findings.loads.iter().all(|load| load.validity == Validity::Valid), "{stop_at}");
     }
 }
 

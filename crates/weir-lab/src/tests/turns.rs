@@ -1,4 +1,4 @@
-//! Arms that are measured one after the other, on a simulated host.
+//! Tests of arms that are measured one after the other, on a simulated host.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::proposer::Proposer;
 use crate::turns::Turns;
 use crate::{Event, LabError, Summary};
 
-/// Three arms, one of which is quicker by a quarter, on a host that drifts.
+/// Makes a study of three arms, one of which is quicker by a quarter, on a host that drifts.
 fn bench(rounds: u32, instance_sd: f64) -> Bench {
     let mut model = Model::default();
     let sick = ArmModel::default().slower(0.8);
@@ -45,18 +45,8 @@ fn rounds_are_mirrored_and_each_is_a_replicate() {
     let bench = bench(12, 0.002);
     assert_eq!(run(&bench, &mut |_| {}).unwrap().outcome, Outcome::Complete);
     let read = bench.read();
-    let order: Vec<(&str, u32)> = read
-        .trials()
-        .map(|trial| (&*trial.arm, trial.block))
-        .collect();
-    let first = [
-        ("stock", 0),
-        ("same", 0),
-        (SICK, 0),
-        (SICK, 1),
-        ("same", 1),
-        ("stock", 1),
-    ];
+    let order: Vec<(&str, u32)> = read.trials().map(|trial| (&*trial.arm, trial.block)).collect();
+    let first = [("stock", 0), ("same", 0), (SICK, 0), (SICK, 1), ("same", 1), ("stock", 1)];
     assert_eq!(order[..6], first);
     assert_eq!(order.len(), 36, "and no pilot: {order:?}");
     let parts = read.parts_in("closed", Phase::counts);
@@ -68,37 +58,31 @@ fn rounds_are_mirrored_and_each_is_a_replicate() {
         all.find(|one| one.arm == arm).unwrap()
     };
     let found = of(SICK);
-    assert_eq!(
-        (found.n, found.merged, found.verdict),
-        (12, 1, Verdict::Better),
-        "{found:?}"
-    );
+    assert_eq!((found.n, found.merged, found.verdict), (12, 1, Verdict::Better), "{found:?}");
     assert!((found.ratio / 1.25 - 1.0).abs() < 0.01, "{found:?}");
     let same = of("same");
-    assert!(
-        !matches!(same.verdict, Verdict::Better | Verdict::Worse),
-        "{same:?}"
-    );
+    assert!(!matches!(same.verdict, Verdict::Better | Verdict::Worse), "{same:?}");
     for report in reports(&read, &findings) {
         assert!(report.contains("1.25"), "{report}");
     }
 }
 
-/// Until it has worked far longer than putting it into force takes.
+/// An arm runs loads until it has worked far longer than putting it into force takes.
 #[test]
 fn an_arm_has_several_loads_in_a_turn() {
     // Long stretches: each load has its own rounds, and the arm that has the last stretch stays for the next load.
     for (seconds, changes) in [(24, 13), (24 * 60, 25)] {
         let mut bench = bench(6, 0.001);
-        bench.study.loads = ["one", "other"]
-            .map(|name| bench::load(name, ArrivalsSpec::Closed, seconds))
-            .into();
+        bench.study.loads =
+            ["one", "other"].map(|name| bench::load(name, ArrivalsSpec::Closed, seconds)).into();
         bench.study.loads[1].connections = 9;
         run(&bench, &mut |_| {}).unwrap();
         let read = bench.read();
         let of = |load: &str| {
-            let own = read.trials().filter(|trial| trial.load == load);
-            own.map(|trial| (trial.block, &*trial.arm)).collect()
+            read.trials()
+                .filter(|trial| trial.load == load)
+                .map(|trial| (trial.block, &*trial.arm))
+                .collect()
         };
         let (one, other): (Vec<_>, Vec<_>) = (of("one"), of("other"));
         assert_eq!(one, other, "{seconds}");
@@ -114,7 +98,7 @@ fn an_arm_has_several_loads_in_a_turn() {
     }
 }
 
-/// What differs from stretch to stretch is in the interval, however long a stretch is.
+/// Differences between stretches are in the interval, however long a stretch is.
 #[test]
 fn what_differs_between_stretches_widens_the_intervals() {
     let width = |instance_sd| {
@@ -155,7 +139,7 @@ fn searches(header: &RunHeader, _: u32) -> Box<dyn Proposer> {
     Box::new(Capacity::new(header, None).in_turn())
 }
 
-/// Searches arms in turn; `stop` says at which event of which arm's turn the run is stopped.
+/// Searches arms in turn; `stop` has the turn and the event in it at which the run is stopped.
 fn search(bench: &Bench, stop: Option<(u32, u32)>) -> Summary {
     let mut at = (0, 0);
     let mut events = |event: Event| {
@@ -196,10 +180,7 @@ fn an_arm_is_searched_to_its_end_before_the_next_one_and_never_again() {
             let truth = capacity::capacity(services.expect("an arm").1);
             // Holds of 5 s succeed at rates that do not last.
             let is_near = 0.95 * found.low <= truth && truth <= 1.03 * found.high;
-            assert!(
-                capacity::has_claim(found) && is_near,
-                "{stop:?} {truth}: {found:?}"
-            );
+            assert!(capacity::has_claim(found) && is_near, "{stop:?} {truth}: {found:?}");
         }
         let findings = weir_analysis::analyze(&run);
         let ratio = &findings.capacity.expect("capacities").ratios[1];
@@ -207,7 +188,7 @@ fn an_arm_is_searched_to_its_end_before_the_next_one_and_never_again() {
     }
 }
 
-/// What the first arm leaves is for those after it, and no more.
+/// The time that the first arm leaves goes to the arms after it, and no more than that.
 #[test]
 fn each_arm_in_turn_has_its_share_of_the_budget() {
     let arms = [("stock", 2000.0), ("other", 1500.0)];
@@ -232,15 +213,9 @@ fn the_time_of_searches_in_turn_has_the_time_until_arms_are_in_force() {
     let arms = [("stock", 2000.0), ("other", 1500.0)];
     let beside = capacity::bench(&arms, "p99 < 30ms", 5).study;
     let mut in_turn = beside.clone();
-    in_turn.proxy.controller = Some(ControllerSpec {
-        is: "ingress-nginx".to_owned(),
-        ..ControllerSpec::default()
-    });
-    let times = [
-        crate::longest_search,
-        crate::claiming_search,
-        crate::length_of,
-    ];
+    in_turn.proxy.controller =
+        Some(ControllerSpec { is: "ingress-nginx".to_owned(), ..ControllerSpec::default() });
+    let times = [crate::longest_search, crate::claiming_search, crate::length_of];
     for time in times {
         let time: fn(&Study) -> Duration = time;
         assert_eq!(time(&in_turn), time(&beside) + SWITCH * 2);

@@ -1,4 +1,4 @@
-//! Studies that are measured until everything is decided, and studies with a budget.
+//! Tests of studies that are measured until everything is decided, and of studies with a budget.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use weir_simulation::Model;
 use super::bench::{Bench, load};
 use crate::Event;
 
-/// Arms as much faster than the baseline as their rows say, on a machine with 3 % of noise.
+/// Makes a study of arms that are faster than the baseline by the given factors, on a machine with 3 % of noise.
 fn bench(arms: &[(&str, f64)], seconds: u64) -> Bench {
     let mut model = Model::default();
     model.machine.noise.white = 0.03;
@@ -28,14 +28,16 @@ fn bench(arms: &[(&str, f64)], seconds: u64) -> Bench {
 }
 
 fn looks(run: &Run) -> Vec<&LookRecord> {
-    let looks = run.records.iter().filter_map(|record| match record {
-        Record::Look(look) => Some(&**look),
-        _ => None,
-    });
-    looks.collect()
+    run.records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Look(look) => Some(&**look),
+            _ => None,
+        })
+        .collect()
 }
 
-/// Blocks that an arm has trials in.
+/// Returns the number of blocks in which an arm has trials.
 fn blocks(run: &Run, load: &str, arm: &str) -> usize {
     run.trials_of(load, arm).len()
 }
@@ -45,12 +47,7 @@ fn an_arm_that_is_decided_leaves_and_keeps_what_was_decided() {
     let bench = bench(&[("quick", 1.3), ("close", 1.02), ("slow", 0.7)], 48);
     let mut told = Vec::new();
     let summary = bench.run(&mut |event, _| {
-        if let Event::Looked {
-            look,
-            left,
-            at_most,
-        } = event
-        {
+        if let Event::Looked { look, left, at_most } = event {
             told.push((look.open.len(), *left, *at_most));
         }
     });
@@ -58,26 +55,17 @@ fn an_arm_that_is_decided_leaves_and_keeps_what_was_decided() {
     let run = bench.read();
     let looks = looks(&run);
     assert_eq!(looks[0].planned, [12, 16, 22, 30, 40, 48], "of 48 s");
-    let decided: Vec<(&str, &str)> = looks[0]
-        .decided
-        .iter()
-        .map(|one| (&*one.arm, &*one.verdict))
-        .collect();
+    let decided: Vec<(&str, &str)> =
+        looks[0].decided.iter().map(|one| (&*one.arm, &*one.verdict)).collect();
     assert_eq!(decided, [("quick", "better"), ("slow", "worse")]);
     assert_eq!(looks[0].open, ["stock", "same", "close"]);
-    for (arm, least, most) in [
-        ("quick", 12, 12),
-        ("slow", 12, 12),
-        ("close", 16, 48),
-        ("same", 16, 48),
-    ] {
+    for (arm, least, most) in
+        [("quick", 12, 12), ("slow", 12, 12), ("close", 16, 48), ("same", 16, 48)]
+    {
         let found = blocks(&run, "closed", arm);
         assert!((least..=most).contains(&found), "{arm}: {found}");
     }
-    assert_eq!(
-        blocks(&run, "closed", "same"),
-        blocks(&run, "closed", "close")
-    );
+    assert_eq!(blocks(&run, "closed", "same"), blocks(&run, "closed", "close"));
     // Whoever has the records alone says what the run has said, and a block without arms that left is whole.
     let load = &weir_analysis::analyze(&run).loads[0];
     assert_eq!(load.blocks, load.blocks_used);
@@ -94,10 +82,7 @@ fn an_arm_that_is_decided_leaves_and_keeps_what_was_decided() {
     // What is open takes less when arms have left, and no time is left when nothing is open.
     let (open, left, most) = told[0];
     assert_eq!(open, 3);
-    assert!(
-        left <= most && most < Duration::from_secs(48),
-        "{left:?} {most:?}"
-    );
+    assert!(left <= most && most < Duration::from_secs(48), "{left:?} {most:?}");
     let last = told.last().unwrap();
     assert_eq!((last.1, last.2), (Duration::ZERO, Duration::ZERO));
 }
@@ -113,9 +98,7 @@ fn every_look_is_stricter_than_the_end_and_shares_among_the_changes() {
         assert!(look.confidence > 0.95 && look.confidence < 1.0, "{look:?}");
         assert!(look.level < 0.025 && look.level > 0.0005, "{look:?}");
     }
-    let [first, .., last] = looks[..] else {
-        panic!("{looks:?}")
-    };
+    let [first, .., last] = looks[..] else { panic!("{looks:?}") };
     assert!(first.at_end.1 > 2.0 * first.level, "{first:?}");
     assert!(!last.is_last || last.at_end.1 == last.level, "{last:?}");
 }
@@ -145,20 +128,12 @@ fn a_run_that_is_stopped_goes_on_with_the_same_looks() {
         let planned = &looks[0].planned;
         assert_eq!(*planned, [12, 16, 22, 30, 40], "{stop_at}");
         for (place, look) in looks.iter().enumerate() {
-            assert_eq!(
-                (look.blocks, look.look),
-                (planned[place], place as u32 + 1),
-                "{stop_at}"
-            );
+            assert_eq!((look.blocks, look.look), (planned[place], place as u32 + 1), "{stop_at}");
             assert_eq!(look.planned, *planned, "{stop_at}");
         }
         let last = looks.last().unwrap();
         assert!(last.is_done(), "{stop_at}");
-        assert_eq!(
-            blocks(&run, "closed", "close") as u32,
-            last.blocks,
-            "{stop_at}"
-        );
+        assert_eq!(blocks(&run, "closed", "close") as u32, last.blocks, "{stop_at}");
     }
 }
 
@@ -167,24 +142,18 @@ fn a_budget_ends_a_run_that_takes_longer_and_its_last_look_spends_what_is_left()
     for until in [Until::Planned, Until::Decided] {
         let mut bench = bench(&[("close", 1.01)], 24);
         bench.study.until = until;
-        bench
-            .study
-            .loads
-            .push(load("later", StudyArrivals::Closed, 24));
+        bench.study.loads.push(load("later", StudyArrivals::Closed, 24));
         let budget = Duration::from_secs(22);
         bench.study.budget = Some(budget);
         let (mut is_told, mut promised) = (false, None);
-        let summary = bench.run(&mut |event, _| match event {
-            Event::TimeIsUp { .. } => is_told = true,
-            Event::Takes { takes, .. } => promised = Some(*takes),
-            _ => {}
-        });
-        let summary = summary.unwrap();
-        assert_eq!(
-            promised,
-            Some(budget),
-            "{until:?}: no more than it may take"
-        );
+        let summary = bench
+            .run(&mut |event, _| match event {
+                Event::TimeIsUp { .. } => is_told = true,
+                Event::Takes { takes, .. } => promised = Some(*takes),
+                _ => {}
+            })
+            .unwrap();
+        assert_eq!(promised, Some(budget), "{until:?}: no more than it may take");
         assert!(is_told, "{until:?}");
         assert!(summary.took <= Duration::from_secs(22), "{summary:?}");
         assert!(summary.took >= Duration::from_secs(16), "{summary:?}");
@@ -196,18 +165,11 @@ fn a_budget_ends_a_run_that_takes_longer_and_its_last_look_spends_what_is_left()
             _ => None,
         });
         let measured = blocks(&run, "closed", "close") as u32;
-        assert_eq!(
-            ends.collect::<Vec<_>>(),
-            [("closed", measured)],
-            "{until:?}"
-        );
+        assert_eq!(ends.collect::<Vec<_>>(), [("closed", measured)], "{until:?}");
         if until == Until::Decided {
             let looks = looks(&run);
             let last = looks.last().unwrap();
-            assert!(
-                last.is_last && last.blocks == measured && measured < 40,
-                "{last:?}"
-            );
+            assert!(last.is_last && last.blocks == measured && measured < 40, "{last:?}");
             assert!(last.level > 0.03, "spends what is left: {last:?}");
         }
     }
@@ -216,20 +178,14 @@ fn a_budget_ends_a_run_that_takes_longer_and_its_last_look_spends_what_is_left()
 #[test]
 fn what_a_load_leaves_of_the_budget_goes_to_the_loads_after_it() {
     let mut bench = bench(&[("quick", 1.3)], 24);
-    bench
-        .study
-        .loads
-        .push(load("later", StudyArrivals::Closed, 24));
+    bench.study.loads.push(load("later", StudyArrivals::Closed, 24));
     bench.study.budget = Some(Duration::from_secs(60));
     bench.findings();
     let run = bench.read();
     let looks = looks(&run);
     let most = |name: &str| {
         let of_load = looks.iter().find(|look| look.load == name);
-        of_load
-            .and_then(|look| look.planned.last())
-            .copied()
-            .unwrap()
+        of_load.and_then(|look| look.planned.last()).copied().unwrap()
     };
     assert!((40..45).contains(&most("closed")), "{}", most("closed"));
     assert!(most("later") > 60, "{}", most("later"));

@@ -1,5 +1,5 @@
-//! A host of a proxy, an origin and a generator, by queueing and arithmetic. Nothing here knows the rules: what is
-//! used up follows from demands, servers and numbers of places.
+//! Simulates a host with a proxy, an origin and a generator, by queueing theory and arithmetic. Nothing here knows the
+//! rules: resources are exhausted because of demands, servers and capacities.
 
 use weir_model::study::ProxyKind;
 use weir_stats::SplitMix64;
@@ -8,10 +8,10 @@ use weir_stats::SplitMix64;
 const TIME_WAIT_S: f64 = 60.0;
 /// Seconds for which a closed connection stays tracked (nf_conntrack_tcp_timeout_time_wait).
 const TRACKED_S: f64 = 120.0;
-/// Stations at which connections wait to be accepted when they are used up.
+/// Number of the first stations that, when saturated, keep connections waiting to be accepted.
 const ACCEPTING: usize = 5;
 
-/// Random numbers of the shapes that are needed here.
+/// Random numbers of the distributions needed here.
 pub(crate) struct Dice(pub(crate) SplitMix64);
 
 impl Dice {
@@ -19,7 +19,7 @@ impl Dice {
         low + (high - low) * self.0.unit()
     }
 
-    /// As likely between 1 and 10 as between 10 and 100.
+    /// Draws from a log-uniform distribution: as likely between 1 and 10 as between 10 and 100.
     pub(crate) fn log(&mut self, low: f64, high: f64) -> f64 {
         self.between(low.ln(), high.ln()).exp()
     }
@@ -40,7 +40,7 @@ impl Dice {
         (0..12).map(|_| self.0.unit()).sum::<f64>() - 6.0
     }
 
-    /// A count with this mean (Poisson; normal where it is large).
+    /// Draws a count with this mean (Poisson; normal if large).
     pub(crate) fn count(&mut self, mean: f64) -> f64 {
         if mean > 30.0 {
             return (mean + mean.sqrt() * self.normal()).max(0.0).round();
@@ -54,18 +54,18 @@ impl Dice {
     }
 }
 
-/// Who shares what.
+/// Sharing of hosts and CPUs between the roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Each role has a host of its own.
+    /// Each role has its own host.
     Apart,
-    /// One host, CPUs of their own.
+    /// One host, with separate CPUs for each role.
     Sets,
-    /// One host, and all use all of its CPUs.
+    /// One host, with all CPUs shared by all roles.
     Together,
 }
 
-/// A host and what runs on it. Times are in seconds for each request.
+/// Parameters of a host and its processes. Times are in seconds per request, unless stated otherwise.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
     pub(crate) proxy: ProxyKind,
@@ -75,9 +75,9 @@ pub(crate) struct Host {
     pub(crate) user: f64,
     pub(crate) kernel: f64,
     pub(crate) softirq: f64,
-    /// All packets are received by one CPU.
+    /// True if a single CPU receives all packets.
     pub(crate) one_irq: bool,
-    /// Of a new connection, on either side.
+    /// Kernel time of a new connection, on either side.
     pub(crate) connecting: f64,
     pub(crate) opened_by_load: f64,
     pub(crate) closed_by_proxy: f64,
@@ -86,7 +86,7 @@ pub(crate) struct Host {
     pub(crate) ports: f64,
     /// Seconds since the load began.
     pub(crate) since: f64,
-    /// Of looking at one port.
+    /// Time to try one port.
     pub(crate) port_try: f64,
     pub(crate) connections: f64,
     pub(crate) rtt: f64,
@@ -96,19 +96,19 @@ pub(crate) struct Host {
     pub(crate) stall: f64,
     pub(crate) descriptors: f64,
     pub(crate) connections_most: f64,
-    /// Requests that the proxy has at the origin at most.
+    /// Maximum number of requests that the proxy has at the origin.
     pub(crate) slots: f64,
-    /// Requests a second that its configuration lets through.
+    /// Requests per second that the proxy's configuration admits.
     pub(crate) rate_limit: f64,
     pub(crate) conntrack_most: f64,
     pub(crate) origin_cpu: f64,
     pub(crate) origin_threads: f64,
     pub(crate) origin_delay: f64,
-    /// Requests that the origin serves at once.
+    /// Maximum number of requests that the origin serves at once.
     pub(crate) origin_places: f64,
     pub(crate) generator_cpu: f64,
     pub(crate) generator_threads: f64,
-    /// Share of the generator's CPUs that others use.
+    /// Share of the generator's CPUs that other processes use.
     pub(crate) hog: f64,
     pub(crate) bytes: f64,
     pub(crate) link: f64,
@@ -117,13 +117,13 @@ pub(crate) struct Host {
     pub(crate) syn_loss: f64,
     pub(crate) quota: f64,
     pub(crate) steal: f64,
-    /// Time of its CPUs that processes of other people take, as a share.
+    /// Share of CPU time that unrelated processes take.
     pub(crate) crowd: f64,
     pub(crate) tls_full: f64,
     pub(crate) handshake: f64,
     pub(crate) gzip: f64,
     pub(crate) gzip_level: f64,
-    /// Requests accept compressed responses, whether the proxy compresses or not.
+    /// True if requests accept compressed responses, even if the proxy does not compress.
     pub(crate) asks_compressed: bool,
     pub(crate) log: bool,
     pub(crate) log_bytes: f64,
@@ -132,12 +132,12 @@ pub(crate) struct Host {
     pub(crate) temporary_share: f64,
     pub(crate) swapping: f64,
     pub(crate) memory_aborts: f64,
-    /// Time within what one thread does at a time.
+    /// Time in a section that one thread at a time executes.
     pub(crate) lock: f64,
     pub(crate) switches: f64,
 }
 
-/// What came of a load.
+/// Result of a load.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flow {
     pub(crate) offered: f64,
@@ -157,7 +157,7 @@ pub(crate) struct Flow {
     pub(crate) tracked: f64,
     pub(crate) untracked: f64,
     pub(crate) refused: f64,
-    /// Requests a second that were turned away.
+    /// Requests per second that were rejected.
     pub(crate) limited: f64,
     pub(crate) kernel: f64,
     pub(crate) user: f64,
@@ -169,7 +169,7 @@ pub(crate) struct Flow {
     pub(crate) throttled: f64,
 }
 
-/// Mean wait of M/M/c as a multiple of the service time (Sakasegawa 1977).
+/// Returns the mean wait of M/M/c as a multiple of the service time (Sakasegawa 1977).
 fn waits(servers: f64, used: f64) -> f64 {
     used.powf((2.0 * (servers + 1.0)).sqrt() - 1.0) / (servers * (1.0 - used))
 }
@@ -240,7 +240,8 @@ impl Host {
         host
     }
 
-    /// Nobody would run a host whose ports, links or tables are used up long before its CPUs.
+    /// Enlarges ports, links and tables so that they are not exhausted long before the CPUs: nobody would run such a
+    /// host.
     pub(crate) fn make_room(&mut self) {
         self.link = f64::INFINITY;
         let most = self.capacity();
@@ -250,15 +251,16 @@ impl Host {
         self.link = (3.0 * most * self.bytes).max(1.25e9);
     }
 
-    /// What a connection to the origin costs in looking for a port: one parity of the range first, then the other
-    /// (__inet_hash_connect of Linux), each port in TIME_WAIT being one that was looked at in vain.
+    /// Returns the time that a connection to the origin spends on the search for a port: one parity of the range first,
+    /// then the other (__inet_hash_connect of Linux). Each port in TIME_WAIT costs one failed try.
     fn port_search(&self, taken: f64) -> f64 {
         let half = self.ports / 2.0;
         // Those that may be used again are not in the way.
         let share = if self.tw_reuse { 0.0 } else { taken / half };
-        let tries = match share < 1.0 {
-            true => (1.0 / (1.0 - share)).min(half),
-            false => half + (1.0 / (2.0 - share).max(1e-3)).min(half),
+        let tries = if share < 1.0 {
+            (1.0 / (1.0 - share)).min(half)
+        } else {
+            half + (1.0 / (2.0 - share).max(1e-3)).min(half)
         };
         tries * self.port_try
     }
@@ -271,22 +273,15 @@ impl Host {
         self.layout == Layout::Together
     }
 
-    /// Stations: servers, and for how long a request is at one. At the first [`ACCEPTING`] of them whoever accepts
-    /// connections waits as well.
+    /// Returns the stations: number of servers, and seconds that a request spends at one. Saturation of one of the
+    /// first [`ACCEPTING`] also delays accepting connections.
     fn stations(&self, taken: f64) -> Vec<(f64, f64)> {
         let mut kernel = self.kernel + (self.opens_in() + self.opens_out) * self.connecting;
         kernel += self.opens_out * self.port_search(taken);
         let own = self.user + kernel + self.gzip + self.tls_full * self.handshake;
-        let others = if self.is_together() {
-            self.origin_cpu + self.generator_cpu
-        } else {
-            0.0
-        };
+        let others = if self.is_together() { self.origin_cpu + self.generator_cpu } else { 0.0 };
         let mut stations = vec![
-            (
-                self.cpus * (1.0 - self.steal) * (1.0 - self.crowd),
-                own + self.softirq + others,
-            ),
+            (self.cpus * (1.0 - self.steal) * (1.0 - self.crowd), own + self.softirq + others),
             (self.workers, own),
             (self.quota, own),
             (1.0, self.disk_time()),
@@ -300,10 +295,7 @@ impl Host {
                 own + self.softirq + others,
             ),
             (self.origin_threads, self.origin_cpu),
-            (
-                self.generator_threads * (1.0 - self.hog),
-                self.generator_cpu,
-            ),
+            (self.generator_threads * (1.0 - self.hog), self.generator_cpu),
             (1.0, self.bytes / self.link),
             (1.0, self.lock),
             (self.slots, self.at_origin()),
@@ -316,11 +308,7 @@ impl Host {
     }
 
     fn disk_time(&self) -> f64 {
-        let log = if self.log {
-            self.disk_write * self.log_bytes
-        } else {
-            0.0
-        };
+        let log = if self.log { self.disk_write * self.log_bytes } else { 0.0 };
         log + self.temporary_share * self.temporary * self.disk_write
     }
 
@@ -328,17 +316,15 @@ impl Host {
         self.origin_delay + self.origin_cpu + self.rtt
     }
 
-    /// The rate at which the first station is used up.
+    /// Returns the rate at which the first station is saturated.
     pub(crate) fn capacity(&self) -> f64 {
         // The search for ports depends on the rate, and the rate on it.
         let (mut low, mut high) = (0.0, 1e7);
         for _ in 0..60 {
             let rate = 0.5 * (low + high);
             let taken = self.time_wait(rate);
-            let carries = self
-                .stations(taken)
-                .iter()
-                .all(|(servers, demand)| rate * demand <= *servers);
+            let carries =
+                self.stations(taken).iter().all(|(servers, demand)| rate * demand <= *servers);
             if carries { low = rate } else { high = rate }
         }
         low
@@ -348,14 +334,10 @@ impl Host {
         (rate * self.opens_out * self.since.min(TIME_WAIT_S)).min(self.ports)
     }
 
-    /// What comes of so many requests per second, after a minute of it.
+    /// Simulates a load of this many requests per second, after a minute of it.
     pub(crate) fn carry(&self, offered: f64, dice: &mut Dice) -> Flow {
         let capacity = self.capacity();
-        let mut flow = Flow {
-            offered,
-            completed: offered.min(capacity),
-            ..Flow::default()
-        };
+        let mut flow = Flow { offered, completed: offered.min(capacity), ..Flow::default() };
         let sent = (self.generator_threads * (1.0 - self.hog) / self.generator_cpu).min(offered);
         self.connections(&mut flow, sent, dice);
         let taken = self.time_wait(flow.completed);
@@ -378,28 +360,28 @@ impl Host {
         flow.user = self.user + self.gzip + self.tls_full * self.handshake;
         flow.time_wait = taken + flow.completed * self.closed_by_proxy * TIME_WAIT_S;
         let busy = offered * self.generator_cpu / (self.generator_threads * (1.0 - self.hog));
-        flow.lag = match busy < 0.99 {
+        flow.lag = if busy < 0.99 {
             // 0.99 quantile of an exponential wait; a time slice where others run as well.
-            true => 4.6 * self.generator_cpu / (1.0 - busy) + self.hog * 0.003,
-            false => dice.between(0.01, 1.0),
+
+            4.6 * self.generator_cpu / (1.0 - busy) + self.hog * 0.003
+        } else {
+            dice.between(0.01, 1.0)
         };
         flow.lock_use = (flow.completed * self.lock).min(1.0);
         flow.disk_use = (flow.completed * self.disk_time()).min(1.0);
-        let queued = match self.origin_places.is_finite() && offered > capacity {
-            true => self.connections / capacity,
-            false => 0.0,
+        let queued = if self.origin_places.is_finite() && offered > capacity {
+            self.connections / capacity
+        } else {
+            0.0
         };
         flow.origin_time = self.at_origin().max(queued);
         flow.at_origin = (flow.completed * flow.origin_time).min(self.slots);
         let wanted = offered.min(capacity * 1.3) * (flow.user + flow.kernel);
-        flow.throttled = match wanted > self.quota {
-            true => (wanted - self.quota) / wanted,
-            false => 0.0,
-        };
+        flow.throttled = if wanted > self.quota { (wanted - self.quota) / wanted } else { 0.0 };
         flow
     }
 
-    /// What opening connections comes to: queues, ports, tracked connections and descriptors.
+    /// Computes the effects of opening connections: queues, ports, tracked connections and descriptors.
     fn connections(&self, flow: &mut Flow, sent: f64, dice: &mut Dice) {
         let opens = self.opens_in();
         let wanted = sent * opens;
@@ -415,9 +397,10 @@ impl Host {
             .take(ACCEPTING)
             .any(|(servers, demand)| flow.completed * demand > 0.98 * servers);
         // No more can wait than there are connections.
-        let excess = match is_held_up && self.connections > self.backlog {
-            true => (reached - flow.completed * opens).max(0.0),
-            false => 0.0,
+        let excess = if is_held_up && self.connections > self.backlog {
+            (reached - flow.completed * opens).max(0.0)
+        } else {
+            0.0
         };
         let calls = 400;
         let (mut lost, mut most) = (0.0, 0.0_f64);
@@ -435,21 +418,13 @@ impl Host {
         flow.untracked = (wanted - self.conntrack_most / TRACKED_S).max(0.0);
         let held = self.connections * 2.0;
         let room = self.descriptors.min(2.0 * self.connections_most);
-        flow.refused = if held > room {
-            20.0 + (held - room) / 10.0
-        } else {
-            0.0
-        };
+        flow.refused = if held > room { 20.0 + (held - room) / 10.0 } else { 0.0 };
         if held > room {
             flow.completed *= room / held;
         }
         let out = flow.completed * self.opens_out;
         let is_full = !self.tw_reuse && out * self.since.min(TIME_WAIT_S) > self.ports;
-        let most_out = if is_full {
-            self.ports / TIME_WAIT_S
-        } else {
-            f64::INFINITY
-        };
+        let most_out = if is_full { self.ports / TIME_WAIT_S } else { f64::INFINITY };
         flow.no_port = (out - most_out).max(0.0);
         let answered = flow.completed;
         flow.completed -= flow.no_port;

@@ -1,4 +1,4 @@
-//! How often a planted limit is named first: the table of docs/limits.md.
+//! Measures how often a planted limit is named first: the table of docs/limits.md.
 //!
 //! ```text
 //! planted [TRIALS [SEED]]
@@ -6,9 +6,10 @@
 //! planted check [TRIALS [SEED]]    how often strong, likely and weak findings are right
 //! ```
 //!
-//! Random hosts with one planted limit each produce rows of samples at a low load and at the edge, by queueing and
-//! arithmetic that do not know the rules (`host`, `plants`, `samples`); the rules judge them. `reliability` counts how
-//! often a finding is right where all can be read, where some tables cannot, and of a server that weir did not start.
+//! Random hosts with one planted limit each produce rows of samples at a low load and at the edge, by queueing theory
+//! and arithmetic that do not know the rules (`host`, `plants`, `samples`); the rules judge them. `reliability` counts
+//! how often a finding is right if everything can be read, if some tables cannot, and for a server that weir did not
+//! start.
 
 mod host;
 mod outside;
@@ -28,12 +29,12 @@ use weir_limits::{Evidence, HostSamples, Judgement, Quantities, Rules, Trial, Wi
 use weir_model::sample::Counters;
 use weir_stats::SplitMix64;
 
-/// What was named for one limiter.
+/// Counts of the findings for one planted limiter.
 #[derive(Default)]
 struct Row {
     trials: u32,
     right: u32,
-    /// Named among the findings, but not first.
+    /// Trials in which it was among the findings, but not the first.
     later: u32,
     instead: BTreeMap<String, u32>,
 }
@@ -56,13 +57,7 @@ fn play(host: &Host, rate: f64, (needs, access): (&[&str], &Access), dice: &mut 
 
 fn window(played: &Played) -> Window<'_> {
     let (hosts, trial) = (&played.hosts, &played.trial);
-    Window {
-        hosts,
-        from_ns: 0,
-        until_ns: SECONDS * 1_000_000_000,
-        arm: "",
-        trial,
-    }
+    Window { hosts, from_ns: 0, until_ns: SECONDS * 1_000_000_000, arm: "", trial }
 }
 
 fn one(plant: &Plant, access: &Access, dice: &mut Dice) -> Judgement {
@@ -74,43 +69,27 @@ fn one(plant: &Plant, access: &Access, dice: &mut Dice) -> Judgement {
     let low = play(&host, capacity * dice.between(0.1, 0.3), seen_by, dice);
     let edge = play(&host, capacity * share, seen_by, dice);
     let low = window(&low);
-    let evidence = Evidence::of(
-        Quantities::builtin(),
-        Counters::builtin(),
-        &window(&edge),
-        Some(&low),
-    );
+    let evidence =
+        Evidence::of(Quantities::builtin(), Counters::builtin(), &window(&edge), Some(&low));
     judge(&evidence, Rules::builtin(), access.kind(proxy))
 }
 
-/// Plants limits in turn; blind without the tables that would show them.
+/// Plants each limit in turn. If `is_blind`, the tables that would reveal the limit are missing.
 fn planted(trials: usize, seed: u64, is_blind: bool) -> BTreeMap<&'static str, Row> {
     let mut dice = Dice(SplitMix64::new(seed));
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
     for place in 0..trials {
         let plant = &PLANTS[place % PLANTS.len()];
-        let access = if is_blind {
-            Access::without(plant.needs)
-        } else {
-            Access::Whole
-        };
+        let access = if is_blind { Access::without(plant.needs) } else { Access::Whole };
         let judgement = one(plant, &access, &mut dice);
         let row = rows.entry(plant.limiter).or_default();
         row.trials += 1;
-        let named = judgement
-            .findings
-            .first()
-            .map_or("nothing", |one| &one.limiter);
+        let named = judgement.findings.first().map_or("nothing", |one| &one.limiter);
         if named == plant.limiter {
             row.right += 1;
             continue;
         }
-        row.later += u32::from(
-            judgement
-                .findings
-                .iter()
-                .any(|one| one.limiter == plant.limiter),
-        );
+        row.later += u32::from(judgement.findings.iter().any(|one| one.limiter == plant.limiter));
         *row.instead.entry(named.to_owned()).or_default() += 1;
     }
     rows
@@ -121,7 +100,7 @@ fn share(rows: &BTreeMap<&str, Row>) -> f64 {
     f64::from(sum(|row| row.right)) / f64::from(sum(|row| row.trials))
 }
 
-/// Share of trials that named nothing.
+/// Returns the share of trials without a finding.
 fn silent(rows: &BTreeMap<&str, Row>) -> f64 {
     let nothing = rows.values().filter_map(|row| row.instead.get("nothing"));
     f64::from(nothing.sum::<u32>()) / f64::from(rows.values().map(|row| row.trials).sum::<u32>())
@@ -145,11 +124,8 @@ fn main() -> io::Result<()> {
         "| planted | trials | named first | named later | named instead |\n|---|---|---|---|---|"
     )?;
     for (limiter, row) in &rows {
-        let instead: Vec<String> = row
-            .instead
-            .iter()
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
+        let instead: Vec<String> =
+            row.instead.iter().map(|(name, count)| format!("{name} {count}")).collect();
         writeln!(
             out,
             "| {limiter} | {} | {} | {} | {} |",
@@ -159,11 +135,7 @@ fn main() -> io::Result<()> {
             instead.join(", ")
         )?;
     }
-    writeln!(
-        out,
-        "\n{:.1} % of {trials} named first",
-        100.0 * share(&rows)
-    )?;
+    writeln!(out, "\n{:.1} % of {trials} named first", 100.0 * share(&rows))?;
     let blind = planted(trials, seed, true);
     let (silent, wrong) = (silent(&blind), 1.0 - share(&blind) - silent(&blind));
     let percent = [silent, wrong].map(|share| format!("{:.1} %", 100.0 * share));
@@ -174,9 +146,7 @@ fn main() -> io::Result<()> {
     )?;
     for (limiter, row) in blind {
         let others = row.instead.iter().filter(|(name, _)| *name != "nothing");
-        let others: Vec<String> = others
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
+        let others: Vec<String> = others.map(|(name, count)| format!("{name} {count}")).collect();
         if !others.is_empty() {
             writeln!(out, "{limiter}: {}", others.join(", "))?;
         }
@@ -189,11 +159,8 @@ fn planted_limits_are_named_first() {
     let rows = planted(260, 7, false);
     let right = share(&rows);
     assert!(right >= 0.95, "{right}");
-    let never: Vec<_> = rows
-        .iter()
-        .filter(|(_, row)| row.right == 0)
-        .map(|(name, _)| name)
-        .collect();
+    let never: Vec<_> =
+        rows.iter().filter(|(_, row)| row.right == 0).map(|(name, _)| name).collect();
     assert!(never.is_empty(), "{never:?}");
     let blind = planted(130, 7, true);
     let wrong = 1.0 - share(&blind) - silent(&blind);

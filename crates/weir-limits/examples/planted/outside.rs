@@ -1,4 +1,4 @@
-//! What a trial looks like from outside: the figures of the generator and the lab, without any counter of a host.
+//! A trial as observed from outside: the figures of the generator and the lab, without any counter of a host.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use weir_model::study::ProxyKind::{Caddy, Httpd};
 use crate::host::{Dice, Flow, Host};
 use crate::samples::SECONDS;
 
-/// What the generator and the lab would know.
+/// Returns the figures that the generator and the lab would know.
 pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
     let figures = figures(host, flow, dice);
     let requests = (flow.offered * SECONDS as f64).round();
@@ -22,17 +22,13 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
     Trial {
         figures,
         response_times: times(flow, requests, dice),
-        errors: Some(
-            errors
-                .map(|(kind, rate)| (kind.to_owned(), count(rate)))
-                .into(),
-        ),
+        errors: Some(errors.map(|(kind, rate)| (kind.to_owned(), count(rate))).into()),
         requests: requests as u64,
         settings: settings(host),
     }
 }
 
-/// Figures of the generator and the lab; some of them are now and then unknown.
+/// Figures of the generator and the lab; some are randomly left out.
 fn figures(host: &Host, flow: &Flow, dice: &mut Dice) -> BTreeMap<Figure, f64> {
     let is_short =
         flow.completed < 0.985 * flow.offered || flow.response > 0.1 || flow.lost_syns > 1e-3;
@@ -41,8 +37,7 @@ fn figures(host: &Host, flow: &Flow, dice: &mut Dice) -> BTreeMap<Figure, f64> {
         (Figure::RateIntended, flow.offered, 1.0),
         (
             Figure::RateOffered,
-            flow.offered
-                .min(host.generator_threads * (1.0 - host.hog) / host.generator_cpu),
+            flow.offered.min(host.generator_threads * (1.0 - host.hog) / host.generator_cpu),
             1.0,
         ),
         (Figure::RateCompleted, flow.completed, 1.0),
@@ -52,49 +47,21 @@ fn figures(host: &Host, flow: &Flow, dice: &mut Dice) -> BTreeMap<Figure, f64> {
         (Figure::DispatchLagS, flow.lag, 0.8),
         (Figure::OriginTimeS, flow.origin_time, 0.6),
         (Figure::BytesPerS, flow.completed * host.bytes, 1.0),
-        (
-            Figure::NetworkBytesPerS,
-            host.link * dice.between(0.97, 1.03),
-            1.0,
-        ),
+        (Figure::NetworkBytesPerS, host.link * dice.between(0.97, 1.03), 1.0),
         (Figure::OpenedPerRequest, host.opened_by_load, 1.0),
-        (
-            Figure::OpenedAgainPerRequest,
-            flow.opens_in / flow.completed.max(1.0),
-            0.95,
-        ),
-        (
-            Figure::FullHandshakesPerS,
-            flow.completed * host.tls_full,
-            1.0,
-        ),
-        (
-            Figure::AsksCompressed,
-            f64::from(u8::from(host.gzip > 0.0 || host.asks_compressed)),
-            1.0,
-        ),
-        (
-            Figure::OthersCpu,
-            host.crowd + dice.between(0.0, 0.02),
-            0.97,
-        ),
-        (
-            Figure::Workers,
-            host.workers,
-            if host.proxy == Httpd { 0.0 } else { 0.7 },
-        ),
-    ];
-    let known = known
-        .into_iter()
-        .filter(|(_, _, share)| dice.chance(*share));
+        (Figure::OpenedAgainPerRequest, flow.opens_in / flow.completed.max(1.0), 0.95),
+        (Figure::FullHandshakesPerS, flow.completed * host.tls_full, 1.0),
+        (Figure::AsksCompressed, f64::from(u8::from(host.gzip > 0.0 || host.asks_compressed)), 1.0),
+        (Figure::OthersCpu, host.crowd + dice.between(0.0, 0.02), 0.97),
+        (Figure::Workers, host.workers, if host.proxy == Httpd { 0.0 } else { 0.7 }),
+    ]
+    .into_iter()
+    .filter(|(_, _, share)| dice.chance(*share));
     let link = (Figure::CrossesLink, 1.0);
-    known
-        .map(|(figure, value, _)| (figure, value))
-        .chain([link])
-        .collect()
+    known.map(|(figure, value, _)| (figure, value)).chain([link]).collect()
 }
 
-/// Response times; a SYN that is lost is sent again.
+/// Response times; a lost SYN is sent again.
 fn times(flow: &Flow, requests: f64, dice: &mut Dice) -> Vec<(u64, u64)> {
     let mut times: BTreeMap<u64, u64> = BTreeMap::new();
     for place in 0..400 {
@@ -112,23 +79,12 @@ fn times(flow: &Flow, requests: f64, dice: &mut Dice) -> Vec<(u64, u64)> {
 fn settings(host: &Host) -> BTreeMap<String, String> {
     let (on, off) = ("on".to_owned(), "off".to_owned());
     let mut settings = BTreeMap::from([
-        (
-            "gzip".to_owned(),
-            if host.gzip > 0.0 {
-                on.clone()
-            } else {
-                off.clone()
-            },
-        ),
+        ("gzip".to_owned(), if host.gzip > 0.0 { on.clone() } else { off.clone() }),
         ("gzip_comp_level".to_owned(), host.gzip_level.to_string()),
         ("access_log".to_owned(), if host.log { on } else { off }),
     ]);
     if host.proxy == Caddy {
-        let most = if host.slots.is_finite() {
-            host.slots
-        } else {
-            0.0
-        };
+        let most = if host.slots.is_finite() { host.slots } else { 0.0 };
         settings.insert("origin_max_connections".to_owned(), most.to_string());
     }
     settings

@@ -1,4 +1,4 @@
-//! Limits that are planted: each makes one resource of a random host the first that is used up, or takes places away.
+//! Limits to plant: each makes one resource of a random host the first to be exhausted, or reduces a capacity.
 
 use weir_model::study::ProxyKind;
 use weir_model::study::ProxyKind::{Caddy, Envoy, Haproxy, Httpd, Nginx};
@@ -7,15 +7,14 @@ use crate::host::{Dice, Host, Layout};
 
 const ALL: &[ProxyKind] = &[Nginx, Haproxy, Envoy, Caddy, Httpd];
 
-/// A limit to plant.
 pub(crate) struct Plant {
-    /// Its name in the rules.
+    /// Name of the limiter in the rules.
     pub(crate) limiter: &'static str,
-    /// Proxies that it can be of.
+    /// Proxies that can have this limit.
     pub(crate) proxies: &'static [ProxyKind],
-    /// Tables without which nobody could see it.
+    /// Tables required to detect the limit.
     pub(crate) needs: &'static [&'static str],
-    /// Plants it; gives the rate that is offered, as a share of the host's capacity afterwards.
+    /// Plants the limit. Returns the rate to offer, as a share of the host's capacity afterwards.
     pub(crate) apply: fn(&mut Host, &mut Dice) -> f64,
 }
 
@@ -51,7 +50,7 @@ pub(crate) const PLANTS: &[Plant] = &[
     Plant { limiter: "lock", proxies: &[Haproxy, Envoy, Caddy, Httpd], needs: &["cpus", "processes"], apply: lock },
 ];
 
-/// What no rule knows, or nothing: whatever is named then is wrong.
+/// Limits that no rule knows, and no limit at all: any finding is wrong.
 #[rustfmt::skip]
 pub(crate) const UNKNOWN: &[Plant] = &[
     // The proxy has a few requests at the origin at once, and counts nothing of it (max_conns of nginx).
@@ -65,24 +64,20 @@ fn too_much(dice: &mut Dice) -> f64 {
     dice.between(1.03, 1.3)
 }
 
-/// Where places are taken away, the host could carry the load.
+/// Draws a share of the capacity that the host could carry if no capacity had been reduced.
 fn within(dice: &mut Dice) -> f64 {
     dice.between(0.5, 0.85)
 }
 
-/// The rate at which something is to be used up: well before the host is.
+/// Draws the rate at which a resource is to be exhausted: well before the host is.
 fn target(host: &Host, dice: &mut Dice) -> f64 {
     host.capacity() * dice.between(0.3, 0.75)
 }
 
 fn several_cpus(host: &mut Host, dice: &mut Dice) {
     let cpus = dice.one_of(&[4.0, 8.0, 16.0]);
-    (
-        host.cpus,
-        host.workers,
-        host.origin_threads,
-        host.generator_threads,
-    ) = (cpus, cpus, cpus, cpus);
+    (host.cpus, host.workers, host.origin_threads, host.generator_threads) =
+        (cpus, cpus, cpus, cpus);
     host.make_room();
 }
 
@@ -131,9 +126,7 @@ fn syn_queue(host: &mut Host, dice: &mut Dice) -> f64 {
     host.opened_by_load = 1.0;
     host.rtt = dice.log(0.02, 0.2);
     let share = within(dice);
-    host.syn_most = (host.capacity() * share * host.rtt * dice.between(0.3, 0.9))
-        .max(1.0)
-        .floor();
+    host.syn_most = (host.capacity() * share * host.rtt * dice.between(0.3, 0.9)).max(1.0).floor();
     share
 }
 
@@ -150,10 +143,7 @@ fn ports(host: &mut Host, dice: &mut Dice) -> f64 {
     let share = within(dice);
     host.ports = range;
     host.port_try = 1e-9;
-    host.ports = host
-        .ports
-        .min(host.capacity() * share * 60.0 * host.opens_out * 0.8)
-        .floor();
+    host.ports = host.ports.min(host.capacity() * share * 60.0 * host.opens_out * 0.8).floor();
     share
 }
 

@@ -1,4 +1,5 @@
-//! How often a finding is right, by limiter, score, and whether all could be judged that are taken for it.
+//! Counts how often a finding is right, by limiter, score, and whether every limiter that is commonly mistaken for it
+//! could be judged.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -12,18 +13,18 @@ use crate::host::Dice;
 use crate::one;
 use crate::plants::{PLANTS, Plant, UNKNOWN};
 
-/// Share of tables that cannot be read where some cannot.
+/// Share of tables that cannot be read in [`Access::Without`].
 const LOST: f64 = 0.15;
 
-/// What can be read of a trial. It does not depend on what is planted.
+/// Data of a trial that can be read. It does not depend on the planted limit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Access {
-    /// All, but for a counter now and then.
+    /// Everything, except for an occasional counter.
     Whole,
-    /// All but these tables.
+    /// Everything except these tables.
     Without(Vec<String>),
-    /// What root can read of a server that weir did not start: no settings, no counters of its own, and perhaps nothing of
-    /// its origin.
+    /// Data that root can read for a server that weir did not start: no settings, no counters of its own, and possibly
+    /// nothing about its origin.
     Foreign { has_origin: bool },
 }
 
@@ -41,8 +42,7 @@ impl Access {
             let has_origin = dice.chance(0.5);
             return Access::Foreign { has_origin };
         }
-        let tables = Counters::builtin().tables.iter();
-        let lost = tables.filter(|_| dice.chance(LOST));
+        let lost = Counters::builtin().tables.iter().filter(|_| dice.chance(LOST));
         Access::Without(lost.map(|table| table.name.clone()).collect())
     }
 
@@ -50,7 +50,7 @@ impl Access {
         (!matches!(self, Access::Foreign { .. })).then_some(proxy)
     }
 
-    /// Leaves out what cannot be read.
+    /// Removes the data that cannot be read.
     pub(crate) fn hide(&self, hosts: &mut [HostSamples], trial: &mut Trial) {
         let is_lost = |table: &str, role: Option<&String>| match self {
             Access::Whole => false,
@@ -60,8 +60,7 @@ impl Access {
             }
         };
         for host in hosts {
-            host.rows
-                .retain(|row| !is_lost(&row.table, row.keys.first()));
+            host.rows.retain(|row| !is_lost(&row.table, row.keys.first()));
         }
         if matches!(self, Access::Foreign { .. }) {
             trial.settings.clear();
@@ -72,7 +71,7 @@ impl Access {
     }
 }
 
-/// What is named first where a limit is planted.
+/// The first finding, and the limit that was planted.
 struct Named {
     planted: &'static str,
     first: Finding,
@@ -84,7 +83,7 @@ impl Named {
     }
 }
 
-/// Limits planted in turn, those that no rule knows among them, and the first finding where there is one.
+/// Plants each limit in turn, unknown ones included, and returns the first finding of each trial that has one.
 fn first_findings(trials: usize, seed: u64) -> Vec<Named> {
     let mut dice = Dice(SplitMix64::new(seed));
     let plants: Vec<&Plant> = PLANTS.iter().chain(UNKNOWN).collect();
@@ -98,7 +97,7 @@ fn first_findings(trials: usize, seed: u64) -> Vec<Named> {
     judged.collect()
 }
 
-/// By limiter the planted ones where it was named first.
+/// Returns, for each limiter, the planted ones for which it was wrongly named first.
 fn taken_for(findings: &[Named]) -> BTreeMap<String, Vec<&'static str>> {
     let mut counts: BTreeMap<(String, &'static str), u32> = BTreeMap::new();
     for named in findings.iter().filter(|named| !named.is_right()) {
@@ -112,20 +111,19 @@ fn taken_for(findings: &[Named]) -> BTreeMap<String, Vec<&'static str>> {
     taken
 }
 
-/// Bands of scores in which the share that is right does not fall: neighbours that do are one (pool adjacent violators;
-/// Ayer and others, Ann. Math. Statist. 26, 1955).
+/// Groups scores into bands with a rising share of right findings: neighbours that would violate this are merged (pool
+/// adjacent violators; Ayer and others, Ann. Math. Statist. 26, 1955).
 fn bands(findings: &[Named], taken_for: &BTreeMap<String, Vec<&'static str>>) -> Vec<Band> {
     let mut scores: BTreeMap<(String, bool, i64), (u32, u32)> = BTreeMap::new();
     for named in findings {
         let first = &named.first;
         let hundredths = (100.0 * first.score).floor() as i64;
-        let is_doubt = |name: &String| {
-            let others = taken_for.get(&first.limiter);
-            others.is_some_and(|others| others.contains(&name.as_str()))
-        };
         let key = (
             first.limiter.clone(),
-            !first.unjudged.iter().any(is_doubt),
+            !first.unjudged.iter().any(|name| {
+                let others = taken_for.get(&first.limiter);
+                others.is_some_and(|others| others.contains(&name.as_str()))
+            }),
             hundredths,
         );
         let (number, right) = scores.entry(key).or_default();
@@ -134,13 +132,7 @@ fn bands(findings: &[Named], taken_for: &BTreeMap<String, Vec<&'static str>>) ->
     }
     let mut bands: Vec<Band> = Vec::new();
     for ((limiter, all_judged, hundredths), (named, right)) in scores {
-        bands.push(Band {
-            limiter,
-            all_judged,
-            from: hundredths as f64 / 100.0,
-            named,
-            right,
-        });
+        bands.push(Band { limiter, all_judged, from: hundredths as f64 / 100.0, named, right });
         while let [.., lower, higher] = &bands[..] {
             let is_one_kind =
                 lower.limiter == higher.limiter && lower.all_judged == higher.all_judged;
@@ -158,7 +150,6 @@ fn bands(findings: &[Named], taken_for: &BTreeMap<String, Vec<&'static str>>) ->
     bands
 }
 
-/// Share of a band that is right.
 fn share(band: &Band) -> f64 {
     f64::from(band.right) / f64::from(band.named)
 }
@@ -190,7 +181,7 @@ pub(crate) fn fit(trials: usize, seed: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// First findings by the word that they have, and how many of these are right.
+/// Counts the first findings by certainty, and how many of them are right.
 fn by_word(findings: &[Named]) -> BTreeMap<Certainty, (u32, u32)> {
     let mut words: BTreeMap<Certainty, (u32, u32)> = BTreeMap::new();
     for named in findings {
@@ -201,21 +192,14 @@ fn by_word(findings: &[Named]) -> BTreeMap<Certainty, (u32, u32)> {
     words
 }
 
-/// Prints how often findings of each word are right.
+/// Prints how often findings of each certainty are right.
 pub(crate) fn check(trials: usize, seed: u64) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let findings = first_findings(trials, seed);
-    writeln!(
-        out,
-        "| word | first findings | right | share |\n|---|---|---|---|"
-    )?;
+    writeln!(out, "| word | first findings | right | share |\n|---|---|---|---|")?;
     for (word, (named, right)) in by_word(&findings).iter().rev() {
         let share = 100.0 * f64::from(*right) / f64::from(*named);
-        writeln!(
-            out,
-            "| {} | {named} | {right} | {share:.1} % |",
-            word.name()
-        )?;
+        writeln!(out, "| {} | {named} | {right} | {share:.1} % |", word.name())?;
     }
     let silent = trials - findings.len();
     writeln!(out, "\n{silent} of {trials} trials name nothing")?;
@@ -229,7 +213,7 @@ pub(crate) fn check(trials: usize, seed: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What the file says of each limiter, the highest scores first: `strong (1,200 of 1,210)`.
+/// Returns the certainties of each limiter according to the file, highest scores first: `strong (1,200 of 1,210)`.
 fn words_of_limiters() -> BTreeMap<&'static str, [String; 2]> {
     let reliability = Reliability::builtin();
     let mut words: BTreeMap<&str, [String; 2]> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What samplers would read of a host under a load: rows of counters with noise, second by second.
+//! Rows that samplers would read on a host under load: counters with noise, second by second.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use weir_model::study::ProxyKind::{Envoy, Haproxy, Httpd, Nginx};
 
 use crate::host::{Dice, Flow, Host, Layout};
 
-/// Seconds of a window.
+/// Length of a window in seconds.
 pub(crate) const SECONDS: u64 = 20;
 
-/// Counters as they stand, by table and keys.
+/// Current counters, by table and keys, and the rows collected so far.
 pub(crate) struct Samples<'a> {
     host: &'a Host,
     flow: &'a Flow,
@@ -22,17 +22,10 @@ pub(crate) struct Samples<'a> {
 }
 
 impl<'a> Samples<'a> {
-    /// The rows of every host of a window.
+    /// Returns the rows of every host for a window.
     pub(crate) fn of(host: &'a Host, flow: &'a Flow, dice: &'a mut Dice) -> Vec<HostSamples> {
         let (cells, rows) = (BTreeMap::new(), Vec::new());
-        let mut samples = Samples {
-            host,
-            flow,
-            dice,
-            cells,
-            rows,
-            at_ns: 0,
-        };
+        let mut samples = Samples { host, flow, dice, cells, rows, at_ns: 0 };
         let mut hosts = Vec::new();
         let roles = [Role::Proxy, Role::Generator, Role::Origin];
         for at in 0..=SECONDS {
@@ -50,28 +43,18 @@ impl<'a> Samples<'a> {
                 samples.other_host(*role);
             }
             let rows = std::mem::take(&mut samples.rows);
-            hosts.push(HostSamples {
-                roles: vec![*role],
-                rows,
-                ..HostSamples::default()
-            });
+            hosts.push(HostSamples { roles: vec![*role], rows, ..HostSamples::default() });
         }
         if host.layout == Layout::Apart {
             return hosts;
         }
-        let mut one = HostSamples {
-            roles: roles.to_vec(),
-            ..HostSamples::default()
-        };
+        let mut one = HostSamples { roles: roles.to_vec(), ..HostSamples::default() };
         for (role, host) in roles.into_iter().zip(hosts) {
-            let of = |row: &SampleRow| {
-                row.keys
-                    .first()
-                    .filter(|_| row.table == "cpus")?
-                    .parse()
-                    .ok()
-            };
-            let mut own: Vec<u64> = host.rows.iter().filter_map(of).collect();
+            let mut own: Vec<u64> = host
+                .rows
+                .iter()
+                .filter_map(|row| row.keys.first().filter(|_| row.table == "cpus")?.parse().ok())
+                .collect();
             own.sort_unstable();
             own.dedup();
             // Together there are no other CPUs than the proxy's.
@@ -87,45 +70,28 @@ impl<'a> Samples<'a> {
         vec![one]
     }
 
-    /// Adds a row: of a counter how much it grows in a second, of a gauge its value.
+    /// Adds a row. The value of a counter is its growth per second, that of a gauge its level.
     fn put(&mut self, table: &str, keys: &[&str], values: &[(&str, f64)]) {
         let counters = Counters::builtin();
         let of = counters.table(table).expect("a table");
-        let is_pair = keys
-            .first()
-            .is_some_and(|key| ["accepts", "handled"].contains(key));
-        let own = |name: &&weir_model::sample::ProxyCounter| {
-            keys.first().is_some_and(|key| name.name == *key)
-        };
+        let is_pair = keys.first().is_some_and(|key| ["accepts", "handled"].contains(key));
         let kind = counters
             .proxy_counters
             .iter()
-            .find(own)
+            .find(|name| keys.first().is_some_and(|key| name.name == *key))
             .filter(|_| table == "proxy")
             .map(|one| one.kind);
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-        let columns: Vec<_> = of
-            .columns
-            .iter()
-            .filter(|column| column.kind != ColumnKind::Key)
-            .collect();
-        let fresh: Vec<f64> = columns
-            .iter()
-            .map(|_| (self.dice.0.unit() * 1e6).round())
-            .collect();
-        let cell = self
-            .cells
-            .entry((table.to_owned(), keys.clone()))
-            .or_insert(fresh);
+        let columns: Vec<_> =
+            of.columns.iter().filter(|column| column.kind != ColumnKind::Key).collect();
+        let fresh: Vec<f64> = columns.iter().map(|_| (self.dice.0.unit() * 1e6).round()).collect();
+        let cell = self.cells.entry((table.to_owned(), keys.clone())).or_insert(fresh);
         let mut row = Vec::new();
         for (column, sum) in columns.iter().zip(cell) {
-            let given = values
-                .iter()
-                .find(|(name, _)| *name == column.name)
-                .map(|(_, value)| *value);
-            let is_time = ["_ns", "_us", "_ms", "_bytes"]
-                .iter()
-                .any(|unit| column.name.ends_with(unit));
+            let given =
+                values.iter().find(|(name, _)| *name == column.name).map(|(_, value)| *value);
+            let is_time =
+                ["_ns", "_us", "_ms", "_bytes"].iter().any(|unit| column.name.ends_with(unit));
             row.push(given.filter(|value| value.is_finite()).map(|value| {
                 match kind.unwrap_or(column.kind) {
                     ColumnKind::Counter => {
@@ -151,21 +117,16 @@ impl<'a> Samples<'a> {
         });
     }
 
-    /// Use of a set of CPUs, second by second: seconds of programs, kernel, soft interrupts.
+    /// Adds the use of a set of CPUs during a second. `used`: seconds of programs, kernel and soft interrupts.
     fn cpus(&mut self, first: u64, cpus: f64, used: [f64; 3], steal: f64) -> f64 {
         let [user, system, softirq] = used;
         let one_irq = self.host.one_irq && first == 0;
         let all = (user + system + softirq) / cpus;
         for cpu in 0..cpus as u64 {
-            let irq = match one_irq {
-                true => {
-                    if cpu == 0 {
-                        softirq.min(0.99)
-                    } else {
-                        0.001
-                    }
-                }
-                false => softirq / cpus,
+            let irq = if one_irq {
+                if cpu == 0 { softirq.min(0.99) } else { 0.001 }
+            } else {
+                softirq / cpus
             };
             // What soft interrupts leave of a CPU is for programs.
             let room =
@@ -315,8 +276,7 @@ impl<'a> Samples<'a> {
         });
         if host.proxy == Nginx {
             // It takes connections that it has no place for, and closes them.
-            let more = own.iter_mut().filter(|(name, _)| *name == "accepts");
-            more.for_each(|(_, value)| *value += places);
+            own.iter_mut().filter(|(name, _)| *name == "accepts").for_each(|(_, value)| *value += places);
         }
         for (name, value) in own {
             self.put("proxy", &[name], &[("value", value)]);
@@ -327,16 +287,30 @@ impl<'a> Samples<'a> {
     fn other_host(&mut self, role: Role) {
         let (host, flow) = (self.host, self.flow);
         let is_origin = role == Role::Origin;
-        let (threads, each, hog) = match is_origin {
-            true => (host.origin_threads, host.origin_cpu, 0.0),
-            false => (host.generator_threads, host.generator_cpu, host.hog),
-        };
+        let (threads, each, hog) = if is_origin {
+
+
+(host.origin_threads, host.origin_cpu, 0.0)
+
+} else {
+
+
+(host.generator_threads, host.generator_cpu, host.hog)
+
+};
         let rate = if is_origin { flow.completed } else { flow.offered };
         let own = (rate * each / threads).min(1.0 - hog);
-        let crowd = match host.layout == Layout::Together {
-            true => (flow.completed * (flow.user + flow.kernel + host.softirq + host.origin_cpu + host.generator_cpu) / host.cpus).min(1.0),
-            false => 0.0,
-        };
+        let crowd = if host.layout == Layout::Together {
+
+
+(flow.completed * (flow.user + flow.kernel + host.softirq + host.origin_cpu + host.generator_cpu) / host.cpus).min(1.0)
+
+} else {
+
+
+0.0
+
+};
         let wait = (hog * 0.9).max(crowd.powi(6) * 0.5);
         for thread in 0..threads as u64 {
             let tid = (if is_origin { 500 } else { 700 } + thread).to_string();
@@ -361,21 +335,14 @@ impl<'a> Samples<'a> {
     }
 }
 
-/// Counters that cannot be read, and counters that begin anew, of tables that are not needed.
+/// Makes a counter of an unneeded table unreadable, or resets it halfway.
 pub(crate) fn spoil(hosts: &mut [HostSamples], needs: &[&str], dice: &mut Dice) {
-    let tables: Vec<_> = Counters::builtin()
-        .tables
-        .iter()
-        .filter(|table| !needs.contains(&&*table.name))
-        .collect();
+    let tables: Vec<_> =
+        Counters::builtin().tables.iter().filter(|table| !needs.contains(&&*table.name)).collect();
     let (table, host) = (dice.one_of(&tables), dice.below(hosts.len()));
     let values: Vec<&str> = table.values().collect();
     let (column, is_reset) = (dice.below(values.len()), dice.chance(0.5));
-    for row in hosts[host]
-        .rows
-        .iter_mut()
-        .filter(|row| row.table == table.name)
-    {
+    for row in hosts[host].rows.iter_mut().filter(|row| row.table == table.name) {
         let is_late = row.at_ns > SECONDS * 500_000_000;
         let cell = &mut row.values[column];
         match is_reset {

@@ -1,4 +1,4 @@
-//! The files of `limits/` hold together, and with the catalog; what is wrong in one is named with its place.
+//! The files of `limits/` are consistent with each other and with the catalog; errors are reported with their position.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +12,12 @@ use weir_parameters::Catalog;
 fn every_parameter_to_turn_is_in_the_catalog_of_its_proxy() {
     let (rules, catalog) = (Rules::builtin(), Catalog::builtin());
     let known = |proxy: ProxyKind, id: &str| catalog.get(proxy, id).is_some();
-    let real: Vec<ProxyKind> = ProxyKind::ALL
-        .into_iter()
-        .filter(|kind| *kind != ProxyKind::External)
-        .collect();
+    let real: Vec<ProxyKind> =
+        ProxyKind::ALL.into_iter().filter(|kind| *kind != ProxyKind::External).collect();
     let mut turns = 0;
     for rule in rules.all() {
-        for &proxy in real
-            .iter()
-            .filter(|proxy| rule.proxies.is_empty() || rule.proxies.contains(proxy))
+        for &proxy in
+            real.iter().filter(|proxy| rule.proxies.is_empty() || rule.proxies.contains(proxy))
         {
             for turn in rule.turns(Some(proxy)) {
                 turns += 1;
@@ -42,14 +39,7 @@ fn every_parameter_to_turn_is_in_the_catalog_of_its_proxy() {
 #[test]
 fn every_limiter_of_a_proxy_has_something_to_turn() {
     let rules = Rules::builtin();
-    let beyond = [
-        "generator",
-        "origin",
-        "reload",
-        "steal",
-        "crowded",
-        "rate_limit",
-    ];
+    let beyond = ["generator", "origin", "reload", "steal", "crowded", "rate_limit"];
     for rule in rules.all() {
         let limiter = rule.limiter.value.as_str();
         assert_eq!(rule.turn.is_empty(), beyond.contains(&limiter), "{limiter}");
@@ -59,8 +49,9 @@ fn every_limiter_of_a_proxy_has_something_to_turn() {
 #[test]
 fn every_finding_of_the_doctor_is_there() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../weir-doctor/src/rules");
-    let files = fs::read_dir(folder).expect("a folder").flatten();
-    let text: String = files
+    let text: String = fs::read_dir(folder)
+        .expect("a folder")
+        .flatten()
         .map(|file| fs::read_to_string(file.path()).expect("a file"))
         .collect();
     let mut named = 0;
@@ -104,37 +95,20 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
             rule("    symptoms:\n      - {quantity: cpus, above: 1}"),
             "f:8: there is no quantity `cpus`",
         ),
-        (
-            rule("    symptoms: [{quantity: cpu}]"),
-            "f:7: a condition has one of",
-        ),
+        (rule("    symptoms: [{quantity: cpu}]"), "f:7: a condition has one of"),
         (
             rule("    symptoms: [{quantity: cpu, above: 1, below: 2}]"),
             "f:7: a condition has one of",
         ),
         (rule("    symptoms: []"), "f:4: a rule has symptoms"),
-        (
-            rule(&format!("{symptoms}\n    explains: [b]")),
-            "f:8: there is no limiter `b`",
-        ),
-        (
-            rule(&format!("{symptoms}\n    yields_to: [a]")),
-            "f:4: `a` is explained by",
-        ),
-        (
-            rule(&format!("{symptoms}\n    turn: {{ngnix: [x up]}}")),
-            "f:4: `ngnix` is no proxy",
-        ),
+        (rule(&format!("{symptoms}\n    explains: [b]")), "f:8: there is no limiter `b`"),
+        (rule(&format!("{symptoms}\n    yields_to: [a]")), "f:4: `a` is explained by"),
+        (rule(&format!("{symptoms}\n    turn: {{ngnix: [x up]}}")), "f:4: `ngnix` is no proxy"),
         (rule(&format!("{symptoms}\n    whatever: 1")), "f:8: "),
-        (
-            rule(symptoms).replace("says: x", "says: '{rate}'"),
-            "f:4: it says `rate`",
-        ),
+        (rule(symptoms).replace("says: x", "says: '{rate}'"), "f:4: it says `rate`"),
         ("rules: {".to_owned(), "f:1: "),
     ] {
-        let error = Rules::parse("f", &text, quantities)
-            .expect_err(place)
-            .to_string();
+        let error = Rules::parse("f", &text, quantities).expect_err(place).to_string();
         assert!(error.starts_with(place), "{place}: {error}");
     }
 }

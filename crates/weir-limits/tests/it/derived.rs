@@ -1,4 +1,4 @@
-//! Quantities from rows: differences, gauges, keys, shares, roles, and what makes them unknown.
+//! Quantities from rows: differences, gauges, keys, shares, roles, and the reasons why a quantity is unknown.
 
 use std::collections::BTreeMap;
 
@@ -21,20 +21,11 @@ fn quantity(from: &str) -> Quantities {
 }
 
 fn trial() -> Trial {
-    Trial {
-        figures: BTreeMap::from([(Figure::RateCompleted, 50.0)]),
-        ..Trial::default()
-    }
+    Trial { figures: BTreeMap::from([(Figure::RateCompleted, 50.0)]), ..Trial::default() }
 }
 
 fn derive(from: &str, hosts: &[HostSamples], trial: &Trial) -> Result<Fact, Absent> {
-    let window = Window {
-        hosts,
-        from_ns: 10 * S,
-        until_ns: 20 * S,
-        arm: "a",
-        trial,
-    };
+    let window = Window { hosts, from_ns: 10 * S, until_ns: 20 * S, arm: "a", trial };
     let mut evidence = Evidence::of(&quantity(from), Counters::builtin(), &window, None);
     match evidence.quantities.remove("q") {
         Some(fact) => Ok(fact),
@@ -43,26 +34,19 @@ fn derive(from: &str, hosts: &[HostSamples], trial: &Trial) -> Result<Fact, Abse
 }
 
 fn host(rows: Vec<SampleRow>) -> HostSamples {
-    HostSamples {
-        roles: vec![Role::Proxy],
-        rows,
-        ..HostSamples::default()
-    }
+    HostSamples { roles: vec![Role::Proxy], rows, ..HostSamples::default() }
 }
 
 fn value(from: &str, rows: Vec<SampleRow>) -> Result<f64, Absent> {
     derive(from, &[host(rows)], &trial()).map(|fact| fact.value)
 }
 
-/// Two CPUs over ten seconds, with a sample before the window and one behind it.
+/// Two CPUs over ten seconds, with a sample before the window and one after it.
 fn cpus() -> Vec<SampleRow> {
     let mut rows = Vec::new();
     for at in [0, 10, 15, 20, 30] {
         for (cpu, user) in [("0", 3), ("1", 1)] {
-            let cells = [
-                ("user_ns", at * user * 100),
-                ("idle_ns", at * (4 - user) * 100),
-            ];
+            let cells = [("user_ns", at * user * 100), ("idle_ns", at * (4 - user) * 100)];
             rows.push(row("cpus", at, &[cpu], &cells));
         }
     }
@@ -82,14 +66,8 @@ fn rows_of_the_window_become_what_is_asked_for() {
         (format!("{{{user}: rate, keys: least}}}}"), 100.0),
         (format!("{{{user}: rate, keys: mean}}}}"), 200.0),
         (format!("{{{user}: rate, where: {{cpu: '1'}}}}}}"), 100.0),
-        (
-            format!("{{{user}: difference, share_of: [user_ns, idle_ns]}}}}"),
-            0.5,
-        ),
-        (
-            format!("{{{user}: difference, share_of: [user_ns, idle_ns], keys: busiest}}}}"),
-            0.75,
-        ),
+        (format!("{{{user}: difference, share_of: [user_ns, idle_ns]}}}}"), 0.5),
+        (format!("{{{user}: difference, share_of: [user_ns, idle_ns], keys: busiest}}}}"), 0.75),
     ] {
         assert_eq!(value(&from, cpus()), Ok(expected), "{from}");
     }
@@ -97,12 +75,7 @@ fn rows_of_the_window_become_what_is_asked_for() {
         .into_iter()
         .flat_map(|(at, a, b)| {
             [("1", a), ("2", b)].map(|(port, queue)| {
-                row(
-                    "listeners",
-                    at,
-                    &["proxy", port],
-                    &[("queue", queue), ("backlog", 16)],
-                )
+                row("listeners", at, &["proxy", port], &[("queue", queue), ("backlog", 16)])
             })
         })
         .collect();
@@ -112,10 +85,7 @@ fn rows_of_the_window_become_what_is_asked_for() {
         (format!("{{{queue}: most, keys: busiest}}}}"), 8.0),
         (format!("{{{queue}: least}}}}"), 4.0),
         (format!("{{{queue}: mean}}}}"), 8.0),
-        (
-            format!("{{{queue}: most, keys: busiest, share_of: [backlog]}}}}"),
-            0.5,
-        ),
+        (format!("{{{queue}: most, keys: busiest, share_of: [backlog]}}}}"), 0.5),
     ] {
         assert_eq!(value(&from, listeners.clone()), Ok(expected), "{from}");
     }
@@ -124,9 +94,7 @@ fn rows_of_the_window_become_what_is_asked_for() {
 #[test]
 fn a_role_has_its_own_rows_cpus_and_hosts() {
     let network = |role: &str, per_s: u64| {
-        [10, 20]
-            .map(|at| row("network", at, &[role], &[("active_opens", at * per_s)]))
-            .to_vec()
+        [10, 20].map(|at| row("network", at, &[role], &[("active_opens", at * per_s)])).to_vec()
     };
     let of = |role: &str| {
         format!(
@@ -137,14 +105,8 @@ fn a_role_has_its_own_rows_cpus_and_hosts() {
     let mut here = host(both);
     here.roles.push(Role::Generator);
     let here = [here];
-    assert_eq!(
-        derive(&of("proxy"), &here, &trial()).map(|fact| fact.value),
-        Ok(5.0)
-    );
-    assert_eq!(
-        derive(&of("generator"), &here, &trial()).map(|fact| fact.value),
-        Ok(7.0)
-    );
+    assert_eq!(derive(&of("proxy"), &here, &trial()).map(|fact| fact.value), Ok(5.0));
+    assert_eq!(derive(&of("generator"), &here, &trial()).map(|fact| fact.value), Ok(7.0));
     assert!(derive(&of("origin"), &here, &trial()).is_err());
     // A namespace that roles share is the proxy's.
     assert_eq!(value(&of("proxy"), network("shared", 3)), Ok(3.0));
@@ -155,18 +117,12 @@ fn a_role_has_its_own_rows_cpus_and_hosts() {
     let mut arms = network("proxy", 5);
     arms[0].arm = "a".to_owned();
     let others = network("proxy", 9).into_iter();
-    arms.extend(others.map(|row| SampleRow {
-        arm: "b".to_owned(),
-        ..row
-    }));
+    arms.extend(others.map(|row| SampleRow { arm: "b".to_owned(), ..row }));
     assert_eq!(value(&of("proxy"), arms), Ok(5.0));
     let mut kept = host(cpus());
     kept.cpus.insert(Role::Proxy, vec![1]);
     let user = "{samples: {table: cpus, columns: [user_ns], take: rate, role: proxy}}";
-    assert_eq!(
-        derive(user, &[kept], &trial()).map(|fact| fact.value),
-        Ok(100.0)
-    );
+    assert_eq!(derive(user, &[kept], &trial()).map(|fact| fact.value), Ok(100.0));
 }
 
 #[test]
@@ -179,16 +135,8 @@ fn what_cannot_be_known_is_unknown_with_its_reason() {
     };
     let column = || "cpus.user_ns".to_owned();
     let cases: [(&str, Result<f64, Absent>, Absent); 5] = [
-        (
-            "reset",
-            change(&|rows| rows[4].values[0] = Some(3)),
-            Absent::WentBack(column()),
-        ),
-        (
-            "empty",
-            change(&|rows| rows[4].values[0] = None),
-            Absent::NotSampled(column()),
-        ),
+        ("reset", change(&|rows| rows[4].values[0] = Some(3)), Absent::WentBack(column())),
+        ("empty", change(&|rows| rows[4].values[0] = None), Absent::NotSampled(column())),
         (
             "one CPU went",
             change(&|rows| drop(rows.remove(7))),
@@ -199,11 +147,7 @@ fn what_cannot_be_known_is_unknown_with_its_reason() {
             change(&|rows| rows.retain(|row| row.at_ns != 15 * S && row.at_ns != 20 * S)),
             Absent::NotSampled("cpus.user_ns twice".to_owned()),
         ),
-        (
-            "none",
-            change(&|rows| rows.clear()),
-            Absent::NotSampled(column()),
-        ),
+        ("none", change(&|rows| rows.clear()), Absent::NotSampled(column())),
     ];
     for (name, found, expected) in cases {
         assert_eq!(found, Err(expected), "{name}");
@@ -220,12 +164,7 @@ fn another_process_and_a_silent_sampler_are_told() {
     let user = "{samples: {table: cpus, columns: [user_ns], take: rate}}";
     // The same pid, another process: its counters began anew and are higher all the same.
     let process = |at: u64, started: u64| {
-        row(
-            "processes",
-            at,
-            &["proxy", "7", "x"],
-            &[("user_ns", at), ("started_ticks", started)],
-        )
+        row("processes", at, &["proxy", "7", "x"], &[("user_ns", at), ("started_ticks", started)])
     };
     let of = "{samples: {table: processes, columns: [user_ns], take: rate, role: proxy}}";
     assert_eq!(value(of, vec![process(10, 1), process(20, 1)]), Ok(1.0));
@@ -248,10 +187,7 @@ fn another_process_and_a_silent_sampler_are_told() {
     let said = derive(user, &[silent.clone()], &trial()).map(|fact| fact.value);
     assert_eq!(
         said,
-        Err(Absent::Missing {
-            column: "cpus.".to_owned(),
-            why: "no permission".to_owned()
-        })
+        Err(Absent::Missing { column: "cpus.".to_owned(), why: "no permission".to_owned() })
     );
     // Of several pods of a proxy it is known for those that can be read.
     let both = [host(cpus()), silent];
@@ -262,30 +198,20 @@ fn another_process_and_a_silent_sampler_are_told() {
     assert_eq!(found, Ok(None));
 }
 
-/// What is not read of a proxy is not taken for that of others.
+/// CPU time of the proxy that could not be read is not attributed to others.
 #[test]
 fn what_others_had_is_told_where_all_of_the_proxy_was_read() {
     let mut rows = Vec::new();
     for at in [10, 20] {
-        let cpu = [
-            "user_ns",
-            "system_ns",
-            "softirq_ns",
-            "irq_ns",
-            "steal_ns",
-            "idle_ns",
-        ];
+        let cpu = ["user_ns", "system_ns", "softirq_ns", "irq_ns", "steal_ns", "idle_ns"];
         rows.push(row("cpus", at, &["0"], &cpu.map(|name| (name, at * 100))));
-        let own = ["user_ns", "system_ns", "started_ticks"];
-        let own = own.map(|name| (name, if name == "started_ticks" { 1 } else { at * 50 }));
+        let own = ["user_ns", "system_ns", "started_ticks"]
+            .map(|name| (name, if name == "started_ticks" { 1 } else { at * 50 }));
         rows.push(row("processes", at, &["proxy", "7", "x"], &own));
     }
     let mut unread = host(Vec::new());
     unread.missing = ["cpus", "processes"]
-        .map(|table| MissingCounter {
-            table: table.to_owned(),
-            ..MissingCounter::default()
-        })
+        .map(|table| MissingCounter { table: table.to_owned(), ..MissingCounter::default() })
         .into();
     let both = [host(rows), unread];
     // Half of what the CPU worked, which is a third of its time.
@@ -305,10 +231,7 @@ fn the_trial_tells_errors_settings_and_lost_syns() {
         ("level".to_owned(), "9".to_owned()),
     ]);
     let modes = |counts: &[(u64, u64)]| Trial {
-        response_times: counts
-            .iter()
-            .map(|(ms, count)| (ms * 1_000_000, *count))
-            .collect(),
+        response_times: counts.iter().map(|(ms, count)| (ms * 1_000_000, *count)).collect(),
         ..Trial::default()
     };
     let lost = modes(&[(2, 99_000), (1004, 900), (3010, 90), (7005, 10)]);
@@ -349,36 +272,22 @@ fn how_resources_grow_is_told_from_windows_at_several_rates() {
         let memory = 5e6 + 100.0 * rate + 400.0 * (rate - 4000.0).max(0.0);
         let facts = [("rate", rate), ("cpu", 1e-4 * rate), ("memory", memory)];
         let known = facts.map(|(name, value)| {
-            (
-                name.to_owned(),
-                fact(if name == "rate" { value } else { value * noise }),
-            )
+            (name.to_owned(), fact(if name == "rate" { value } else { value * noise }))
         });
-        Evidence {
-            quantities: known.into(),
-            ..Evidence::default()
-        }
+        Evidence { quantities: known.into(), ..Evidence::default() }
     };
-    let windows: Vec<Evidence> = (1..=8)
-        .flat_map(|level| (0..3).map(move |again| window(level, again)))
-        .collect();
+    let windows: Vec<Evidence> =
+        (1..=8).flat_map(|level| (0..3).map(move |again| window(level, again))).collect();
     let grown = growth(quantities, &windows, 1);
     let of = |quantity: &str| {
         let mut all = grown.iter();
-        all.find(|one| one.quantity == quantity)
-            .expect("it is asked about")
+        all.find(|one| one.quantity == quantity).expect("it is asked about")
     };
     assert_eq!(of("cpu").resource, Resource::Cpu);
     assert_eq!(of("cpu").points.len(), windows.len());
     let cpu = of("cpu").growth.expect("enough windows");
-    assert!(
-        cpu.is_linear() && cpu.slope.low <= 1.02e-4 && 1e-4 <= cpu.slope.high,
-        "{cpu:?}"
-    );
-    let bend = of("memory")
-        .growth
-        .and_then(|memory| memory.bend)
-        .expect("a bend");
+    assert!(cpu.is_linear() && cpu.slope.low <= 1.02e-4 && 1e-4 <= cpu.slope.high, "{cpu:?}");
+    let bend = of("memory").growth.and_then(|memory| memory.bend).expect("a bend");
     assert!(
         bend.at.low <= 4000.0 && 4000.0 <= bend.at.high && bend.after > 2.0 * bend.before,
         "{bend:?}"
@@ -386,7 +295,8 @@ fn how_resources_grow_is_told_from_windows_at_several_rates() {
     assert!(of("bytes").growth.is_none() && of("connections").growth.is_none());
 }
 
-/// Of version 1 the group that a quota is on has no memory controller, and that of the memory no quota.
+/// In control groups of version 1, the group with the quota has no memory controller, and the group with the memory no
+/// quota.
 #[test]
 fn a_group_without_a_controller_does_not_hide_the_one_that_has_it() {
     let mut rows = Vec::new();

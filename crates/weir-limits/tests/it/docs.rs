@@ -1,4 +1,4 @@
-//! docs/limits.md has the table of limiters that the rules make.
+//! docs/limits.md contains the table of limiters generated from the rules.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,13 +16,10 @@ fn condition(one: &Condition) -> String {
     }
 }
 
-/// Each once, in the order of the rules.
+/// Joins the distinct texts, in the order of the rules.
 fn listed(texts: impl IntoIterator<Item = String>, between: &str) -> String {
     let mut seen = BTreeSet::new();
-    let texts: Vec<String> = texts
-        .into_iter()
-        .filter(|text| seen.insert(text.clone()))
-        .collect();
+    let texts: Vec<String> = texts.into_iter().filter(|text| seen.insert(text.clone())).collect();
     texts.join(between)
 }
 
@@ -30,32 +27,23 @@ fn table() -> String {
     let rules = Rules::builtin();
     let mut table = "| limiter | of | shows by | ruled out by | explains | parameter to change |\n|---|---|---|---|---|---|\n".to_owned();
     for limiter in rules.limiters() {
-        let own: Vec<&Rule> = rules
-            .all()
-            .iter()
-            .filter(|rule| rule.limiter.value == limiter)
-            .collect();
+        let own: Vec<&Rule> =
+            rules.all().iter().filter(|rule| rule.limiter.value == limiter).collect();
         let all = |conditions: &[Condition]| listed(conditions.iter().map(condition), ", ");
         let shows = listed(own.iter().map(|rule| all(&rule.symptoms)), "; or ");
-        let against = listed(
+        let against =
+            listed(own.iter().flat_map(|rule| rule.contradicts.iter().map(condition)), "; ");
+        let after = own.iter().flat_map(|rule| rule.explains.iter().map(|name| name.value.clone()));
+        let turned = listed(
             own.iter()
-                .flat_map(|rule| rule.contradicts.iter().map(condition)),
-            "; ",
+                .flat_map(|rule| rule.turn.values())
+                .flat_map(|turns| turns.first())
+                .map(|turn| format!("`{}`", turn.parameter)),
+            ", ",
         );
-        let after = own
-            .iter()
-            .flat_map(|rule| rule.explains.iter().map(|name| name.value.clone()));
-        let turned = own
-            .iter()
-            .flat_map(|rule| rule.turn.values())
-            .flat_map(|turns| turns.first());
-        let turned = listed(turned.map(|turn| format!("`{}`", turn.parameter)), ", ");
         let (role, after) = (own[0].role.name(), listed(after, ", "));
-        writeln!(
-            table,
-            "| {limiter} | {role} | {shows} | {against} | {after} | {turned} |"
-        )
-        .expect("a string");
+        writeln!(table, "| {limiter} | {role} | {shows} | {against} | {after} | {turned} |")
+            .expect("a string");
     }
     table
 }
@@ -64,8 +52,5 @@ fn table() -> String {
 fn the_guide_has_the_table_of_the_rules() {
     let guide = include_str!("../../../../docs/limits.md");
     let table = table();
-    assert!(
-        guide.contains(&table),
-        "docs/limits.md is to have:\n{table}"
-    );
+    assert!(guide.contains(&table), "docs/limits.md is to have:\n{table}");
 }

@@ -1,4 +1,4 @@
-//! For each limiter evidence that names it first, with the parameter to turn, and evidence that nearly does.
+//! For each limiter, evidence that names it first with the parameter to change, and evidence that just fails to.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use weir_limits::{Answer, Behind, Evidence, Fact, Judgement, Quantities, Rules, 
 use weir_model::study::ProxyKind;
 use weir_model::study::ProxyKind::{Caddy, Envoy, Haproxy, Httpd, Nginx};
 
-/// A proxy with nothing used up, in requests per second, seconds and shares. `a>b`: a at a low load, b now.
+/// A proxy with no resource exhausted, in requests per second, seconds and shares. `a>b`: a at a low load, b now.
 const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offered_share=1 service_time=0.001>0.002 \
     dispatch_lag=0.00005 origin_time=0.0003 origin_time_share=0.15 bytes=12e6 network_capacity=1e9 network_use=0.012 \
     opened_by_load=0 full_handshakes=0 full_handshakes_per_request=0 workers=4 no_port_errors=0 closed_errors=0 \
@@ -23,7 +23,7 @@ const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offer
     retransmits_per_request=0 retransmitted=1 generator_retransmits_per_request=0 link_drops=0 softnet_dropped=0 \
     softnet_squeezed=0.1 proxy_waits=0.1 generator_cpu=0.3 conntrack=0.1 conntrack_refused=0 saturated=1";
 
-/// What each proxy counts itself, when nothing is used up.
+/// Counters of each proxy itself, with no resource exhausted.
 fn own(proxy: ProxyKind) -> &'static str {
     match proxy {
         Nginx => {
@@ -52,9 +52,7 @@ fn put(evidence: &mut Evidence, facts: &str) {
     let quantities = Quantities::builtin();
     for fact in facts.split_whitespace() {
         let (name, value) = fact.split_once('=').expect("name=value");
-        let quantity = quantities
-            .get(name)
-            .unwrap_or_else(|| panic!("no quantity {name}"));
+        let quantity = quantities.get(name).unwrap_or_else(|| panic!("no quantity {name}"));
         if value == "?" {
             evidence.quantities.remove(name);
             continue;
@@ -89,14 +87,12 @@ fn judged(proxy: ProxyKind, facts: &[&str]) -> Judgement {
 
 fn first(judgement: &Judgement) -> (&str, &str) {
     let finding = judgement.findings.first();
-    finding.map_or(("", ""), |one| {
-        (&*one.limiter, one.turn.first().map_or("", String::as_str))
-    })
+    finding.map_or(("", ""), |one| (&*one.limiter, one.turn.first().map_or("", String::as_str)))
 }
 
 const FULL: &str = "cpu=0.12>0.98 cpu_all=0.12>0.98 busiest_process=0.1>0.9 busiest_thread=0.1>0.9 pressure_cpu=0.6 worker_use=0.1>0.98 haproxy_idle=1";
 
-/// Proxy, what differs from a calm one, the limiter, the parameter, and what makes it a near miss.
+/// Proxy, differences from [`CALM`], the limiter, the parameter, and the change that makes it a near miss.
 #[rustfmt::skip]
 const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Nginx, "generator_thread=0.97 dispatch_lag=0.004", "generator", "", "dispatch_lag=0.0001"),
@@ -216,10 +212,7 @@ fn each_limiter_is_named_first_and_a_near_miss_names_nothing() {
         if missed.findings.iter().any(|one| one.limiter == *limiter)
             || missed.answer == Answer::Named
         {
-            wrong.push(format!(
-                "near miss of {limiter} by {near}: {:?}",
-                first(&missed)
-            ));
+            wrong.push(format!("near miss of {limiter} by {near}: {:?}", first(&missed)));
         }
         let ruled = missed.ruled_out.iter().find(|one| one.limiter == *limiter);
         let is_unknown = missed.unknown.iter().any(|one| one.limiter == *limiter);
@@ -248,18 +241,12 @@ fn a_healthy_run_names_the_cpu_and_nothing_else() {
             "user_share=0.7",
             "service_time=0.001>0.4 origin_time_share=0.01",
         ] {
-            let facts = if proxy == Haproxy {
-                FULL.to_owned()
-            } else {
-                FULL.replace("haproxy_idle=1", "")
-            };
+            let facts =
+                if proxy == Haproxy { FULL.to_owned() } else { FULL.replace("haproxy_idle=1", "") };
             let judgement = judged(proxy, &[&facts, more]);
             let names: Vec<&str> = judgement.findings.iter().map(|one| &*one.limiter).collect();
             assert_eq!(names, ["cpu"], "{proxy:?} {more}");
-            let calm = judged(
-                proxy,
-                &["saturated=0", more.replace("saturated=?", "").as_str()],
-            );
+            let calm = judged(proxy, &["saturated=0", more.replace("saturated=?", "").as_str()]);
             assert_eq!(
                 (calm.answer, calm.findings.len()),
                 (Answer::NoLimitReached, 0),
@@ -272,27 +259,12 @@ fn a_healthy_run_names_the_cpu_and_nothing_else() {
 #[test]
 fn missing_counters_are_unknown_and_not_ruled_out() {
     for (proxy, missing, limiter, names) in [
-        (
-            Nginx,
-            "listen_overflows=?",
-            "accept_queue",
-            "listen_overflows",
-        ),
-        (
-            Nginx,
-            "log_worker_connections=?",
-            "worker_connections",
-            "log_worker_connections",
-        ),
+        (Nginx, "listen_overflows=?", "accept_queue", "listen_overflows"),
+        (Nginx, "log_worker_connections=?", "worker_connections", "log_worker_connections"),
         (Nginx, "cpu=?", "cpu", "cpu"),
         (Envoy, "throttled=?", "quota", "throttled"),
         // What it would have to grow against.
-        (
-            Caddy,
-            "switches_per_request=6",
-            "lock",
-            "switches_per_request",
-        ),
+        (Caddy, "switches_per_request=6", "lock", "switches_per_request"),
     ] {
         let judgement = judged(proxy, &[missing]);
         let unknown = judgement.unknown.iter().find(|one| one.limiter == limiter);
@@ -301,20 +273,14 @@ fn missing_counters_are_unknown_and_not_ruled_out() {
             Some(&[names.to_owned()][..]),
             "{limiter}"
         );
-        assert!(
-            judgement.ruled_out.iter().all(|one| one.limiter != limiter),
-            "{limiter}"
-        );
+        assert!(judgement.ruled_out.iter().all(|one| one.limiter != limiter), "{limiter}");
     }
     let nothing = judge(&Evidence::default(), Rules::builtin(), None);
-    assert_eq!(
-        (nothing.answer, nothing.ruled_out.len()),
-        (Answer::DoNotKnow, 0)
-    );
+    assert_eq!((nothing.answer, nothing.ruled_out.len()), (Answer::DoNotKnow, 0));
     assert_eq!(nothing.unknown.len(), Rules::builtin().limiters().len());
 }
 
-/// What shows in those of the pods that could be read is named; what does not may be so in the others.
+/// A limiter shown by the pods that could be read is named; one that they do not show may apply to the others.
 #[test]
 fn what_some_pods_alone_do_not_show_is_unknown_and_not_ruled_out() {
     for (facts, is_named) in [("throttled=0", false), ("throttled=0.4", true)] {
@@ -346,40 +312,17 @@ fn contradictory_evidence_names_nothing() {
         "{:?}",
         polling.findings
     );
-    assert!(
-        polling
-            .seen
-            .iter()
-            .any(|one| one.quantity == "cpu" && one.value > 0.9)
-    );
-    let why = polling
-        .ruled_out
-        .iter()
-        .find(|one| one.limiter == "cpu")
-        .expect("ruled out");
-    assert!(
-        why.why
-            .iter()
-            .any(|one| one.quantity == "haproxy_idle" && one.holds),
-        "{why:?}"
-    );
+    assert!(polling.seen.iter().any(|one| one.quantity == "cpu" && one.value > 0.9));
+    let why = polling.ruled_out.iter().find(|one| one.limiter == "cpu").expect("ruled out");
+    assert!(why.why.iter().any(|one| one.quantity == "haproxy_idle" && one.holds), "{why:?}");
     // More is asked for than is carried, and nothing says why.
     let silent = judged(Nginx, &[]);
-    assert_eq!(
-        (silent.answer, silent.findings.len()),
-        (Answer::DoNotKnow, 0)
-    );
+    assert_eq!((silent.answer, silent.findings.len()), (Answer::DoNotKnow, 0));
     // The origin's time is known to be short, so connections that are held to it say nothing.
-    let held = judged(
-        Envoy,
-        &["outbound_time_share=0.97 outbound_established=200 connections=200"],
-    );
+    let held =
+        judged(Envoy, &["outbound_time_share=0.97 outbound_established=200 connections=200"]);
     assert_eq!(held.answer, Answer::DoNotKnow, "{:?}", first(&held));
-    assert!(
-        held.seen
-            .iter()
-            .any(|one| one.quantity == "outbound_time_share")
-    );
+    assert!(held.seen.iter().any(|one| one.quantity == "outbound_time_share"));
 }
 
 #[test]
@@ -393,27 +336,11 @@ fn consequences_come_after_their_cause() {
         ],
     );
     let order: Vec<&str> = judgement.findings.iter().map(|one| &*one.limiter).collect();
-    assert_eq!(
-        order,
-        [
-            "time_wait",
-            "keepalive_origin",
-            "cpu",
-            "accept_queue",
-            "lost_syns"
-        ]
-    );
+    assert_eq!(order, ["time_wait", "keepalive_origin", "cpu", "accept_queue", "lost_syns"]);
     let after = |name: &str| {
-        judgement
-            .findings
-            .iter()
-            .find(|one| one.limiter == name)
-            .map(|one| one.after.clone())
+        judgement.findings.iter().find(|one| one.limiter == name).map(|one| one.after.clone())
     };
-    assert_eq!(
-        after("cpu"),
-        Some(vec!["time_wait".to_owned(), "keepalive_origin".to_owned()])
-    );
+    assert_eq!(after("cpu"), Some(vec!["time_wait".to_owned(), "keepalive_origin".to_owned()]));
     // Behind full CPUs any queue fills and stays full; one that bursts overflow is too short whatever they do.
     let queue = |mean: &str| {
         let judgement = judged(Nginx, &[FULL, "listen_overflows=9 accept_queue=1", mean]);
@@ -430,23 +357,12 @@ fn what_comes_next_is_projected_from_the_low_load() {
     let judgement = judged(Nginx, &["log_worker_connections=300"]);
     let finding = &judgement.findings[0];
     // 0.12 of the CPUs at 2,000/s and 0.6 at 10,000/s: full at 16,667/s.
-    let Some(Behind::Resource {
-        quantity,
-        used,
-        at_rate: Some(at),
-    }) = &finding.behind
-    else {
+    let Some(Behind::Resource { quantity, used, at_rate: Some(at) }) = &finding.behind else {
         panic!("{:?}", finding.behind);
     };
     assert_eq!((quantity.as_str(), *used), ("cpu", 0.6));
     assert!((at - 16_666.7).abs() < 1.0, "{at}");
-    assert_eq!(
-        finding.says,
-        "nginx logged 300 times that worker_connections are not enough"
-    );
+    assert_eq!(finding.says, "nginx logged 300 times that worker_connections are not enough");
     let both = judged(Nginx, &["log_worker_connections=300 memory_aborts=3"]);
-    assert_eq!(
-        both.findings[0].behind,
-        Some(Behind::Limiter("memory".to_owned()))
-    );
+    assert_eq!(both.findings[0].behind, Some(Behind::Limiter("memory".to_owned())));
 }

@@ -1,4 +1,4 @@
-//! The data of `limits/`, what is derived from samples, and what follows.
+//! The data of `limits/`, the quantities derived from samples, and the judgements.
 
 mod data;
 mod derived;

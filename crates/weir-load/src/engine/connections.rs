@@ -1,4 +1,4 @@
-//! Connections: opened, heard of, broken, worn out, opened again.
+//! Life of connections: opening, events, failures, age, reopening.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Event, Reactor, Route};
 
-/// Why a handshake is given up.
+/// Cause reported when a handshake is given up.
 const NO_HANDSHAKE: &str = "no complete TLS handshake within the timeout";
 
 impl<R: Reactor> Engine<'_, R> {
@@ -44,13 +44,10 @@ impl<R: Reactor> Engine<'_, R> {
         let took = stamp.saturating_sub(conn.since);
         self.totals.flows[flow].connects += 1;
         self.totals.flows[flow].connect_time.saturating_record(took);
-        match self.is_secure(id) {
-            true => self.secure(id, stamp),
-            false => self.on_open(id, stamp, false),
-        }
+        if self.is_secure(id) { self.secure(id, stamp) } else { self.on_open(id, stamp, false) }
     }
 
-    /// A connection can be used. The request that waits for it may be `sent` already.
+    /// Marks a connection as open and sends the request that waits for it, unless it is already `sent`.
     pub(super) fn on_open(&mut self, id: ConnId, stamp: u64, sent: bool) {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
@@ -79,7 +76,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.offer(id, stamp);
     }
 
-    /// A connection could not be opened, and with it goes the request that it was for.
+    /// Handles a connection that could not be opened; the request that it was opened for fails too.
     pub(super) fn not_opened(&mut self, id: ConnId, kind: ErrorKind, cause: Cause, now: u64) {
         let conn = &self.conns[id as usize];
         let flow = usize::from(conn.flow);
@@ -93,8 +90,8 @@ impl<R: Reactor> Engine<'_, R> {
         self.rest(id, now + RETRY_AFTER_NS);
     }
 
-    /// The peer has closed: after a response without a length that is its end, between requests it
-    /// is the peer's right, otherwise it is an error.
+    /// Handles a close by the peer. After a response without a length it is the end of the content; between requests
+    /// the peer may close; otherwise it is an error.
     pub(super) fn on_ended(&mut self, id: ConnId, stamp: u64) {
         let conn = &mut self.conns[id as usize];
         if conn.outstanding == 0 {
@@ -117,7 +114,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// The peer no longer wants a connection on which nothing is awaited.
+    /// Handles a connection that the peer has closed or reset while no response was awaited.
     pub(super) fn lost(&mut self, id: ConnId, stamp: u64) {
         let conn = &self.conns[id as usize];
         let (flow, unused) = (usize::from(conn.flow), conn.served == 0);
@@ -138,7 +135,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Counts an error where it belongs: at a request's slice, else at the slice that is on.
+    /// Counts an error in the slice of its request, or in the active slice if it belongs to no request.
     pub(super) fn error(
         &mut self,
         id: ConnId,
@@ -158,8 +155,8 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// The connection has failed, and with it the requests in flight on it. One that fails again and again gets its next
-    /// request a little later.
+    /// Fails a connection and the requests in flight on it. A connection that fails repeatedly rests before it is
+    /// opened again.
     pub(super) fn fail(&mut self, id: ConnId, kind: ErrorKind, cause: Cause) {
         let now = self.reactor.now();
         self.fail_requests(id, kind, &cause, now);
@@ -173,13 +170,13 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Requests that the server will not answer, because it closes after the one before them.
+    /// Fails the requests that the server will not answer because it closes after an earlier response.
     pub(super) fn lose_requests(&mut self, id: ConnId, now: u64) {
         let cause = Cause::Own("the server closes after an earlier response");
         self.fail_requests(id, ErrorKind::ClosedUnanswered, &cause, now);
     }
 
-    /// The requests in flight on a connection have failed.
+    /// Counts all requests in flight on a connection as failed.
     fn fail_requests(&mut self, id: ConnId, kind: ErrorKind, cause: &Cause, now: u64) {
         while self.conns[id as usize].outstanding > 0 {
             self.fail_oldest(id, kind, cause.clone(), now);
@@ -193,7 +190,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.end_request(key, now);
     }
 
-    /// The requests in flight on a connection will never be heard of again.
+    /// Counts all requests in flight on a connection as censored: their responses will never be known.
     pub(super) fn censor_all(&mut self, id: ConnId, now: u64) {
         while self.conns[id as usize].outstanding > 0 {
             self.censor_oldest(id, now);
@@ -201,13 +198,13 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Closes a connection on which nothing is in flight; it is opened again when it is needed.
+    /// Closes a connection on which nothing is in flight; it is reopened when it is needed.
     pub(super) fn renew(&mut self, id: ConnId, now: u64) {
         self.close(id);
         self.make_ready(id, now);
     }
 
-    /// A closed connection waits for a request, if it is to serve one alone, or to be opened.
+    /// Makes a closed connection ready: for a request if it serves only one, otherwise to be opened.
     fn make_ready(&mut self, id: ConnId, now: u64) {
         let flow = usize::from(self.conns[id as usize].flow);
         if self.opens_for_each(flow) {
@@ -241,14 +238,13 @@ impl<R: Reactor> Engine<'_, R> {
         self.reactor.close(id);
     }
 
-    /// A connection that is closed waits before the next try.
+    /// Keeps a closed connection from being opened before `until`.
     fn rest(&mut self, id: ConnId, until: u64) {
         self.conns[id as usize].state = State::Closed;
         self.resting.push(Reverse((until, id)));
     }
 
-    /// Opens connections as far as the limits of simultaneous ones and of their rate go; none after
-    /// the end.
+    /// Opens connections within the limits on simultaneous attempts and on their rate; none after the end.
     pub(super) fn open_some(&mut self, now: u64) {
         if self.totals.ended_at > 0 && self.outstanding == 0 {
             return;
@@ -267,7 +263,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Begins to open a connection, for itself or for the request that it has been given.
+    /// Starts to open a connection, for its own sake or for the request assigned to it.
     pub(super) fn connect(&mut self, id: ConnId, now: u64) {
         let conn = &mut self.conns[id as usize];
         conn.state = State::Connecting;
@@ -290,7 +286,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Looks for requests and connections that take too long, and for those that have rested.
+    /// Checks for requests and connections that have timed out, and for connections whose rest is over.
     pub(super) fn look(&mut self, now: u64) {
         let mut next = now + LOOK_AFTER_NS;
         while let Some(&Reverse((at, id))) = self.resting.peek()
@@ -317,7 +313,7 @@ impl<R: Reactor> Engine<'_, R> {
         };
     }
 
-    /// Gives up what has been awaited for too long.
+    /// Gives up connection attempts and requests that have taken longer than `timeout`.
     fn time_out(&mut self, flow: usize, timeout: u64, now: u64) {
         while let Some(id) = self.flows[flow].awaited.first() {
             let conn = &self.conns[id as usize];
@@ -341,7 +337,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Counts a connection's oldest request in flight, if there is one, as never heard of again.
+    /// Counts a connection's oldest request in flight, if there is one, as censored.
     fn censor_oldest(&mut self, id: ConnId, now: u64) {
         if self.conns[id as usize].outstanding == 0 {
             return;
@@ -355,8 +351,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Renews connections that are idle and have lived long enough; a busy one is renewed when it
-    /// has been answered.
+    /// Renews idle connections whose lifetime is over; a busy one is renewed once its responses have arrived.
     fn retire(&mut self, flow: usize, now: u64) {
         let Lifetime::Time(most) = self.plan.flows[flow].lifetime else {
             return;
@@ -376,12 +371,12 @@ impl<R: Reactor> Engine<'_, R> {
 }
 
 impl super::FlowState {
-    /// Whether the next connection is opened at a time of its own.
+    /// Returns true if connections wait to be opened and the connect rate is limited.
     pub(super) fn is_paced(&self) -> bool {
         self.connect_gap > 0 && !self.to_open.is_empty()
     }
 
-    /// Whether the connect rate allows one more connection; if so, it is taken.
+    /// Returns true if the connect rate allows one more connection, and counts that connection.
     fn may_open(&mut self, now: u64) -> bool {
         if self.to_open.is_empty() || now < self.next_connect {
             return false;

@@ -1,4 +1,4 @@
-//! What a thread knows of a flow.
+//! State of a flow on one thread.
 
 use std::collections::VecDeque;
 
@@ -11,26 +11,26 @@ use crate::reactor::ConnId;
 use crate::schedule::{Schedule, Share};
 use crate::tls::Connector;
 
-/// Requests that are due and belong to one connection; [`Assignment::PerConnection`] alone.
+/// Due requests that wait for their own connection; used only with [`Assignment::PerConnection`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Owed {
-    /// Number of the oldest.
+    /// Arrival number of the oldest of these requests.
     pub(super) number: u64,
     pub(super) count: u32,
 }
 
-/// What a thread knows of a flow.
+/// State of a flow on one thread.
 pub(super) struct FlowState {
-    /// The flow's first connection here; they are consecutive.
+    /// First connection of the flow on this thread; its connections are consecutive.
     pub(super) first: ConnId,
     pub(super) connections: u32,
-    /// Of these, open now.
+    /// Number of connections that are open now.
     pub(super) open: u32,
-    /// Place of the first connection among the flow's on all threads of all generators.
+    /// Index of the first connection among the flow's connections on all threads of all generators.
     pub(super) offset: u64,
-    /// Begin of its streams in [`Engine::in_flight`].
+    /// Index of the flow's first stream in [`Engine::in_flight`].
     pub(super) rings: usize,
-    /// Place among the flows of its arm.
+    /// Index among the flows of its arm.
     pub(super) place: usize,
     pub(super) free: List,
     pub(super) awaited: List,
@@ -38,25 +38,25 @@ pub(super) struct FlowState {
     /// Connections with requests outstanding.
     pub(super) busy: u32,
     pub(super) schedule: Option<Schedule>,
-    /// Begins TLS, where the flow speaks it.
+    /// TLS connector; `None` for plaintext.
     pub(super) connector: Option<Connector>,
-    /// What of the slices' arrivals has not been sent, oldest slice first.
+    /// Arrivals not yet sent, with the number of their slice, oldest slice first.
     pub(super) shares: VecDeque<(usize, Share)>,
-    /// By connection, where arrivals belong to connections.
+    /// Requests that wait for their connection, by connection; empty unless arrivals belong to connections.
     pub(super) owed: Vec<Owed>,
-    /// Requests that may still be sent.
+    /// Number of requests that may still be sent.
     pub(super) budget: u64,
-    /// Requests sent in a closed loop.
+    /// Number of requests sent in a closed loop.
     pub(super) sent: u64,
     pub(super) random: SplitMix64,
     pub(super) to_open: VecDeque<ConnId>,
-    /// Nanoseconds between two connections being opened, where that is limited.
+    /// Minimum time between the openings of two connections, nanoseconds; 0 if unlimited.
     pub(super) connect_gap: u64,
     pub(super) next_connect: u64,
 }
 
 impl FlowState {
-    /// As the first of its thread.
+    /// Creates the state of a flow, with indices as if it were the first of its thread.
     pub(super) fn new(plan: &Plan, flow: &Flow, thread: usize) -> FlowState {
         let total = u64::from(flow.connections);
         let deal = plan.deal();
@@ -82,13 +82,12 @@ impl FlowState {
             schedule,
             connector: flow.tls.as_ref().map(|tls| tls.for_thread()),
             shares: VecDeque::with_capacity(64),
-            owed: match per_connection {
-                true => vec![Owed::default(); connections as usize],
-                false => Vec::new(),
+            owed: if per_connection {
+                vec![Owed::default(); connections as usize]
+            } else {
+                Vec::new()
             },
-            budget: flow
-                .limit
-                .map_or(u64::MAX, |total| deal.share(total, thread)),
+            budget: flow.limit.map_or(u64::MAX, |total| deal.share(total, thread)),
             sent: 0,
             random: SplitMix64::new(0x7765_6972 + deal.number(thread)),
             to_open: VecDeque::with_capacity(connections as usize),
@@ -97,7 +96,7 @@ impl FlowState {
         }
     }
 
-    /// Where the requests of a connection's streams are.
+    /// Returns the range of a connection's streams in `Engine::in_flight`.
     #[inline]
     pub(super) fn streams_of(&self, id: ConnId, depth: u16) -> std::ops::Range<usize> {
         let depth = usize::from(depth);

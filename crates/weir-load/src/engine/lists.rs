@@ -1,26 +1,25 @@
-//! Lists of connections that cost no allocation: every connection has its place in each list.
+//! Linked lists of connections without allocation: every connection has a link for each kind of list.
 //!
-//! A connection is in at most one list of each [`Kind`], and leaves it from anywhere in O(1). With a
-//! hundred thousand connections, neither a timeout nor a server that closes them all may be a
-//! reason to look at every one.
+//! A connection is in at most one list of each [`Kind`], and can be removed from any position in O(1). With a hundred
+//! thousand connections, neither a timeout nor a server that closes them all may require a scan of every one.
 
 use crate::reactor::ConnId;
 
-/// No connection.
+/// Marker for "no connection".
 const NONE: ConnId = ConnId::MAX;
 
-/// What a list is for; each connection has one place per kind.
+/// Purpose of a list; each connection has one link per kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Connections that can take a request, the longest idle first.
     Free,
-    /// Connections that something is awaited of, the longest waiting first.
+    /// Connections from which something is awaited, the longest waiting first.
     Awaited,
-    /// Open connections, the oldest first; kept only where age matters.
+    /// Open connections, the oldest first; kept only if age matters.
     Aging,
 }
 
-/// Places per connection.
+/// Number of links per connection, one per [`Kind`].
 const KINDS: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +29,7 @@ struct Link {
     linked: bool,
 }
 
-/// One list.
+/// A doubly linked list of connections; its links are in [`Links`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List {
     kind: Kind,
@@ -40,11 +39,7 @@ pub(super) struct List {
 
 impl List {
     pub(super) fn new(kind: Kind) -> List {
-        List {
-            kind,
-            first: NONE,
-            last: NONE,
-        }
+        List { kind, first: NONE, last: NONE }
     }
 
     pub(super) fn first(&self) -> Option<ConnId> {
@@ -56,17 +51,13 @@ impl List {
     }
 }
 
-/// The places of all connections.
+/// Links of all connections, one per kind.
 #[derive(Debug)]
 pub(super) struct Links(Vec<[Link; KINDS]>);
 
 impl Links {
     pub(super) fn new(connections: usize) -> Links {
-        let none = Link {
-            before: NONE,
-            after: NONE,
-            linked: false,
-        };
+        let none = Link { before: NONE, after: NONE, linked: false };
         Links(vec![[none; KINDS]; connections])
     }
 
@@ -74,23 +65,19 @@ impl Links {
         &mut self.0[id as usize][kind as usize]
     }
 
-    /// Whether a connection is in a list of this kind.
+    /// Returns true if a connection is in a list of this kind.
     pub(super) fn has(&self, id: ConnId, kind: Kind) -> bool {
         self.0[id as usize][kind as usize].linked
     }
 
-    /// Puts a connection at the end, unless it is in the list.
+    /// Appends a connection to the list, unless it is in the list already.
     pub(super) fn push(&mut self, list: &mut List, id: ConnId) {
         let last = list.last;
         let link = self.link(id, list.kind);
         if link.linked {
             return;
         }
-        *link = Link {
-            before: last,
-            after: NONE,
-            linked: true,
-        };
+        *link = Link { before: last, after: NONE, linked: true };
         match last {
             NONE => list.first = id,
             last => self.link(last, list.kind).after = id,
@@ -98,7 +85,7 @@ impl Links {
         list.last = id;
     }
 
-    /// Takes a connection out, if it is in the list.
+    /// Removes a connection from the list, if it is in it.
     pub(super) fn remove(&mut self, list: &mut List, id: ConnId) {
         let link = self.link(id, list.kind);
         if !link.linked {
@@ -134,17 +121,14 @@ mod tests {
             let mut list = List::new(Kind::Awaited);
             let mut model: VecDeque<ConnId> = VecDeque::new();
             for (push, id) in steps {
-                match push {
-                    true => {
-                        links.push(&mut list, id);
-                        if !model.contains(&id) {
-                            model.push_back(id);
-                        }
+                if push {
+                    links.push(&mut list, id);
+                    if !model.contains(&id) {
+                        model.push_back(id);
                     }
-                    false => {
-                        links.remove(&mut list, id);
-                        model.retain(|&other| other != id);
-                    }
+                } else {
+                    links.remove(&mut list, id);
+                    model.retain(|&other| other != id);
                 }
                 prop_assert_eq!(list.first(), model.front().copied());
                 prop_assert_eq!(list.is_empty(), model.is_empty());

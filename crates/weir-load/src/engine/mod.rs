@@ -1,9 +1,8 @@
-//! The event machine of one thread.
+//! Event-driven load engine of one thread.
 //!
-//! A turn reaps a batch of events, moves the connections that they concern, and sends what has
-//! become due on connections that have become idle. Everything that a request needs is in its
-//! connection; a queue of requests that are due is never stored, because the schedule can tell the
-//! next one from its number.
+//! A turn takes a batch of events, advances the connections concerned, and sends what has become due on connections
+//! that have become idle. All state of a request is in its connection; there is no queue of due requests, because the
+//! schedule computes the next arrival from its number.
 //!
 //! The life of a connection:
 //!
@@ -13,8 +12,8 @@
 //!    └───── refused, closed by the peer, broken, timed out, worn out
 //! ```
 //!
-//! Requests are apart from that: a connection that is kept takes them while it is open, one that
-//! serves a single request takes it while it is closed, and opening it is part of the response time.
+//! Requests are separate from these states: a kept connection takes requests while it is open. A connection that serves
+//! a single request takes it while it is closed, and opening it is part of the response time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -51,59 +50,60 @@ pub use totals::{FlowTotals, Progress, ThreadTotals};
 use turns::Turns;
 use waking::{Wake, Waking};
 
-/// Connections being opened at once, at most: a burst beyond the listener's backlog would show the
-/// SYN's retransmission time instead of the server's.
+/// Maximum number of connections being opened at once: a burst beyond the listener's backlog would measure the SYN's
+/// retransmission time instead of the server's response time.
 const OPENING_AT_ONCE: u32 = 128;
 
-/// How long a connection that was refused rests before the next try.
+/// Rest of a refused connection before the next attempt, nanoseconds.
 const RETRY_AFTER_NS: u64 = 100_000_000;
 
-/// How often in a row that time is doubled for a connection that the server closes again and again before it has answered
-/// anything: to 1.6 s.
+/// Maximum number of times that rest is doubled for a connection that the server closes repeatedly before answering
+/// anything: up to 1.6 s.
 const MOST_DOUBLINGS: u8 = 4;
 
-/// Beyond the timeout, how long connections that fail to open are tried before the trial begins without
-/// them.
+/// Time beyond the timeout for which failing connections are retried before the trial begins without them, nanoseconds.
 const STUCK_AFTER_NS: u64 = 1_000_000_000;
 
-/// The longest timeout that is waited for so. A SYN that is lost is sent again after 1, 3 and 7 s (RFC 6298): a server
-/// that has let no more connections be open for longer than between these, and closes others, will not later.
+/// Longest timeout considered when waiting for failing connections. A lost SYN is sent again after 1, 3 and 7 s (RFC
+/// 6298): if a server accepts no further connection for longer than the gaps between these, and closes others, it will
+/// not accept more later.
 const STUCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a trial of so many requests waits for a server that is gone.
+/// Time after which a trial with a given number of requests gives up on a server that is gone, nanoseconds.
 const DESERTED_AFTER_NS: u64 = 10_000_000_000;
 
-/// Longest time between two looks at timeouts and retries.
+/// Longest time between two checks of timeouts and retries, nanoseconds.
 const LOOK_AFTER_NS: u64 = 50_000_000;
 
-/// Sleeps before a trial by which a thread learns how late it is woken, and what a sleep takes.
+/// Number of sleeps before a trial by which a thread learns how late it wakes up and what CPU time a sleep costs.
 const PRACTICE: u64 = 32;
 
-/// Called by the first thread at the begin of each slice, before any of its requests is sent, and
-/// once at the end of the last: slice number (their count at the end) and CLOCK_MONOTONIC.
+/// Callback of the first thread at the beginning of each slice, before any of its requests is sent, and once at the end
+/// of the last. Arguments: slice number (the number of slices at the end) and CLOCK_MONOTONIC time in nanoseconds.
 pub type SliceHook = Box<dyn FnMut(usize, u64) + Send>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Closed,
     Connecting,
-    /// In the TLS handshake.
+    /// TCP is open, the TLS handshake is in progress.
     Securing,
     Open,
 }
 
-/// What of a request has not been taken by the reactor yet.
+/// Part of a request that the reactor has not accepted yet.
 #[derive(Debug, Default)]
 enum Unsent {
     #[default]
     Nothing,
-    /// The rest of the only request's own bytes, from here on.
+    /// The rest of the only request's own bytes, from this offset on.
     Request(usize),
-    /// Bytes made for this connection. Rare, so a connection holds no more than the place of it.
+    /// Bytes rendered for this connection. Boxed because they are rare, so that a connection needs space only for the
+    /// pointer.
     Bytes(Box<Rest>),
 }
 
-/// Bytes that were made for a connection, of which some have been sent.
+/// Bytes rendered for a connection, of which some have been sent.
 #[derive(Debug)]
 struct Rest {
     bytes: Vec<u8>,
@@ -115,12 +115,9 @@ impl Unsent {
         !matches!(self, Unsent::Nothing)
     }
 
-    /// These bytes, none of which has been sent.
+    /// Creates an unsent rest from bytes of which none has been sent.
     fn rest(bytes: &[u8]) -> Unsent {
-        Unsent::Bytes(Box::new(Rest {
-            bytes: bytes.to_vec(),
-            sent: 0,
-        }))
+        Unsent::Bytes(Box::new(Rest { bytes: bytes.to_vec(), sent: 0 }))
     }
 }
 
@@ -128,35 +125,35 @@ struct Conn {
     parser: ResponseParser,
     state: State,
     flow: u16,
-    /// Opened before: opening it again is a reconnect.
+    /// True if the connection was open before, so that opening it again is a reconnect.
     seen: bool,
-    /// The rest of the content is being dropped in the kernel.
+    /// True while the kernel drops the rest of the content.
     discarding: bool,
-    /// Requests in flight, or waiting for the connection to open.
+    /// Number of requests in flight, or waiting for the connection to open.
     outstanding: u16,
-    /// Stream of the oldest of them.
+    /// Stream of the oldest outstanding request.
     oldest: u16,
-    /// Responses since it was opened.
+    /// Number of responses since the connection was opened.
     served: u32,
-    /// Times in a row that it broke, or the server closed it, without a response in between.
+    /// Number of consecutive failures, or closes by the server, without a response in between.
     setbacks: u8,
     unsent: Unsent,
-    /// Since when something is awaited: the connection, or the oldest request's response.
+    /// Time since which something is awaited: the connection, or the oldest request's response.
     since: u64,
-    /// First byte of the response; 0 before it came.
+    /// Time of the response's first byte; 0 until it has arrived.
     first_byte: u64,
-    /// When it last became able to take a request.
+    /// Time at which the connection last became able to take a request.
     idle_since: u64,
-    /// When it was opened; before, when its TLS handshake began.
+    /// Time at which the connection was opened; during the TLS handshake, the time at which that began.
     opened: u64,
 }
 
-/// A request that was taken by a connection.
+/// A request that a connection has taken.
 #[derive(Debug, Clone, Copy, Default)]
 struct InFlight {
     intended: u64,
     sent: u64,
-    /// Its arrival's number.
+    /// Number of its arrival.
     number: u64,
     slice: u32,
     /// Index in the flow's set of requests.
@@ -171,7 +168,7 @@ struct Due {
     number: u64,
 }
 
-/// A response that has ended in the bytes at hand.
+/// A response that is complete within the bytes just received.
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     stream: u16,
@@ -180,58 +177,58 @@ struct Ended {
     verdict: Result<(), Unexpected>,
 }
 
-/// What a thread starts with.
+/// Inputs of a thread's engine.
 pub(crate) struct Setup<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) progress: &'a Progress,
     pub(crate) stop: &'a AtomicBool,
-    /// Where its slices go; it knows the thread's number.
+    /// Channel for the slices' data; it carries the thread's number.
     pub(crate) outlet: Outlet,
     pub(crate) hook: Option<SliceHook>,
 }
 
-/// The machine.
+/// Load engine of one thread; see the module documentation.
 pub(crate) struct Engine<'a, R> {
     plan: &'a Plan,
     reactor: R,
     progress: &'a Progress,
     stop: &'a AtomicBool,
     hook: Option<SliceHook>,
-    /// Its number among those of all generators, and how many these are.
+    /// Index of this thread among the threads of all generators (`threads` is their number).
     thread: u64,
     threads: u64,
     conns: Vec<Conn>,
-    /// By connection and stream; see [`streams`].
+    /// Requests in flight, by connection and stream; see [`streams`].
     in_flight: Vec<InFlight>,
     links: Links,
-    /// By connection, where some response is checked; else empty.
+    /// State of the response checks, by connection; empty if no response is checked.
     checks: Vec<Check>,
-    /// By connection, where some flow speaks TLS; else empty.
+    /// TLS sessions, by connection; empty if no flow uses TLS.
     sessions: Vec<Option<Box<Session>>>,
     flows: Vec<FlowState>,
-    /// Flows by arm.
+    /// Indices of the flows, by arm.
     arms: Vec<Vec<usize>>,
     slots: Slots,
-    /// The trial's start; all slices are relative to it.
+    /// Start of the trial; all times of slices are relative to it.
     start: u64,
-    /// The slice that is on, if any.
+    /// Number of the active slice, if any.
     active: Option<usize>,
-    /// Requests in flight on all connections.
+    /// Number of requests in flight on all connections.
     outstanding: u64,
     opening: u32,
-    /// When connections have rested, the next one on top.
+    /// Resting connections with the time at which their rest ends; the earliest is on top.
     resting: BinaryHeap<Reverse<(u64, ConnId)>>,
     next_look: u64,
     waking: Waking,
     turns: Turns,
-    /// Since when no connection has been open.
+    /// Time since which no connection has been open; `None` while one is.
     alone_since: Option<u64>,
     cpu_at_slice: u64,
     cpu_at_start: u64,
-    /// Requests that are being made, for the connection that is corked.
+    /// Buffer in which requests of the corked connection are rendered.
     scratch: Vec<u8>,
     corked: Option<ConnId>,
-    /// Records on their way to the reactor.
+    /// TLS records to be passed to the reactor.
     sealed: Vec<u8>,
     ended: Vec<Ended>,
     totals: ThreadTotals,
@@ -270,13 +267,15 @@ impl<'a, R: Reactor> Engine<'a, R> {
             threads: plan.deal().all(),
             in_flight: vec![InFlight::default(); rings],
             links: Links::new(conns.len()),
-            checks: match plan.flows.iter().any(|flow| flow.requests.expects()) {
-                true => conns.iter().map(|_| Check::default()).collect(),
-                false => Vec::new(),
+            checks: if plan.flows.iter().any(|flow| flow.requests.expects()) {
+                conns.iter().map(|_| Check::default()).collect()
+            } else {
+                Vec::new()
             },
-            sessions: match plan.flows.iter().any(|flow| flow.tls.is_some()) {
-                true => conns.iter().map(|_| None).collect(),
-                false => Vec::new(),
+            sessions: if plan.flows.iter().any(|flow| flow.tls.is_some()) {
+                conns.iter().map(|_| None).collect()
+            } else {
+                Vec::new()
             },
             arms,
             slots: Slots::new(setup.outlet, plan.width()),
@@ -303,7 +302,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
         engine
     }
 
-    /// Connections that serve one request are ready as they are; the others are to be opened.
+    /// Puts connections that serve one request into the free list, and queues the others to be opened.
     fn prepare(&mut self) {
         for (flow, state) in self.plan.flows.iter().zip(&mut self.flows) {
             let ids = state.first..state.first + state.connections;
@@ -314,21 +313,30 @@ impl<'a, R: Reactor> Engine<'a, R> {
         }
     }
 
-    /// How many connections this thread opens before the start.
+    /// Returns the number of connections that this thread opens before the start.
     pub(crate) fn connections(&self) -> usize {
-        let kept = self.flows.iter().zip(&self.plan.flows);
-        let kept = kept.filter(|(_, flow)| flow.lifetime != Lifetime::Request);
-        kept.map(|(state, _)| state.connections as usize).sum()
+        self.flows
+            .iter()
+            .zip(&self.plan.flows)
+            .filter(|(_, flow)| flow.lifetime != Lifetime::Request)
+            .map(|(state, _)| state.connections as usize)
+            .sum()
     }
 
-    /// Opens the connections. Gives how many are open when all are, when `patience_ns` is over, or when
-    /// for longer than the timeout, or some seconds, none more could be opened.
+    /// Opens the connections and returns how many are open. Ends when all are, when `patience_ns` is over, or when no
+    /// further one could be opened for longer than the timeout (at most [`STUCK_TIMEOUT`]) plus [`STUCK_AFTER_NS`].
     pub(crate) fn open(&mut self, patience_ns: u64) -> usize {
         let wanted = self.connections();
         let begin = self.reactor.now();
         let deadline = begin + patience_ns;
-        let timeout = self.plan.flows.iter().map(|flow| flow.timeout).max();
-        let timeout = timeout.unwrap_or_default().min(STUCK_TIMEOUT);
+        let timeout = self
+            .plan
+            .flows
+            .iter()
+            .map(|flow| flow.timeout)
+            .max()
+            .unwrap_or_default()
+            .min(STUCK_TIMEOUT);
         let stuck_after = timeout.as_nanos() as u64 + STUCK_AFTER_NS;
         let (mut most, mut grown) = (0, begin);
         loop {
@@ -342,14 +350,18 @@ impl<'a, R: Reactor> Engine<'a, R> {
                 return open;
             }
             self.open_some(now);
-            let paced = self.flows.iter().filter(|state| state.is_paced());
-            let paced = paced.map(|state| state.next_connect).min();
+            let paced = self
+                .flows
+                .iter()
+                .filter(|state| state.is_paced())
+                .map(|state| state.next_connect)
+                .min();
             let until = paced.unwrap_or(u64::MAX).min(now + LOOK_AFTER_NS);
             self.turn(now, Wake::at(deadline.min(until)));
         }
     }
 
-    /// Learns how late this thread is woken, by some sleeps like those between arrivals.
+    /// Learns how late this thread wakes up, from some sleeps as long as those between arrivals.
     pub(crate) fn practise(&mut self) {
         let Some(sleep) = self.waking.practice().filter(|_| !self.stopped()) else {
             return;
@@ -363,7 +375,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
         self.waking.nap_takes(cpu_ns / PRACTICE);
     }
 
-    /// Runs all slices from `start` on, waits for what is in flight, and closes everything.
+    /// Runs all slices from `start` on, waits for the requests in flight, and closes all connections.
     pub(crate) fn run(mut self, start: u64) -> (ThreadTotals, R) {
         self.start = start;
         self.cpu_at_slice = self.reactor.cpu_ns();
@@ -390,12 +402,12 @@ impl<'a, R: Reactor> Engine<'a, R> {
         (self.totals, self.reactor)
     }
 
-    /// Gives up before the start.
+    /// Ends the engine before the start and returns its figures.
     pub(crate) fn abandon(self) -> ThreadTotals {
         self.totals
     }
 
-    /// One batch of events, awaited since `now`, and the looks that are due.
+    /// Waits from `now` for a batch of events, handles it, and makes the checks that are due.
     fn turn(&mut self, now: u64, wake: Wake) {
         let stamp = self.reactor.wait(wake.until);
         if self.start > 0 && self.totals.ended_at == 0 {
@@ -413,18 +425,16 @@ impl<'a, R: Reactor> Engine<'a, R> {
             self.look(stamp);
         }
         self.open_some(stamp);
-        self.progress
-            .in_flight
-            .store(self.outstanding, Ordering::Relaxed);
+        self.progress.in_flight.store(self.outstanding, Ordering::Relaxed);
     }
 
-    /// What a slice counts for a flow.
+    /// Returns the figures of a slice for a flow; `None` if the slice is closed.
     #[inline]
     fn data(&mut self, slice: usize, flow: usize) -> Option<&mut SliceData> {
         self.slots.data(slice, self.flows[flow].place)
     }
 
-    /// What the slice that is on counts for a flow, if the flow is on.
+    /// Returns the figures of the active slice for a flow; `None` if the flow is not in its arm.
     #[inline]
     fn active_data(&mut self, flow: usize) -> Option<&mut SliceData> {
         let active = self.active?;
@@ -470,7 +480,7 @@ impl Conn {
 }
 
 impl Flow {
-    /// Bytes of the longest thing that is sent in one piece.
+    /// Returns the length of the longest block sent at once: the longest request times the pipeline depth, bytes.
     fn longest_request(&self) -> usize {
         self.requests.max_len() * usize::from(self.pipeline)
     }

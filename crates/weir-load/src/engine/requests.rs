@@ -1,4 +1,4 @@
-//! Requests: what is due, taken by a connection, sent.
+//! Requests: when they are due, their assignment to connections, and sending.
 
 use weir_model::load::{Assignment, ErrorKind, Lifetime, Overflow};
 
@@ -9,7 +9,7 @@ use crate::ledger::Cause;
 use crate::reactor::{ConnId, Reactor};
 
 impl<R: Reactor> Engine<'_, R> {
-    /// When the machine must turn again though nothing happens.
+    /// Returns the time at which the next turn must begin even if no event arrives.
     pub(super) fn wake_at(&mut self, now: u64) -> Wake {
         let until = self.next_look.max(now);
         let Some(slice) = self.active else {
@@ -31,7 +31,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.awake_for(arrival, until, now)
     }
 
-    /// The thread stops sleeping some time before an arrival, and at the latest at `until`.
+    /// Computes the wake-up for an arrival: early enough to be awake for it, and at the latest at `until`.
     fn awake_for(&self, arrival: u64, until: u64, now: u64) -> Wake {
         let early = self.waking.wake_for(arrival, now);
         Wake {
@@ -40,7 +40,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// When a flow's next request is due that could be sent.
+    /// Returns the time at which a flow's next request is due; `None` if none could be sent.
     fn next_arrival(&mut self, flow: usize, now: u64) -> Option<u64> {
         let ramp_up = self.plan.ramp_up.as_nanos() as u64;
         let state = &mut self.flows[flow];
@@ -61,7 +61,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Sends what is due on the connections of the flows that are on.
+    /// Sends due requests of the active slice's flows; after the end, of all flows.
     pub(super) fn dispatch_active(&mut self) {
         match self.active {
             Some(slice) => {
@@ -78,7 +78,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Sends what is due of a flow, as far as connections can take it.
+    /// Sends a flow's due requests as far as connections can take them.
     pub(super) fn dispatch(&mut self, flow: usize) {
         if !self.flows[flow].owed.is_empty() {
             self.sweep(flow);
@@ -95,7 +95,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.uncork();
     }
 
-    /// The request that a connection of `flow`, idle since then, is to send now.
+    /// Takes the request that a connection of `flow`, idle since `idle_since`, is to send now.
     fn next_due(&mut self, flow: usize, idle_since: u64, now: u64) -> Option<Due> {
         if self.flows[flow].budget == 0 {
             return None;
@@ -113,7 +113,7 @@ impl<R: Reactor> Engine<'_, R> {
         None
     }
 
-    /// Whether a request is due in the measured part of its slice.
+    /// Returns true if a request is due in the measured part of its slice.
     pub(super) fn measures(&self, due: Due) -> bool {
         self.plan.slices[due.slice].measures(due.intended - self.start)
     }
@@ -125,12 +125,12 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// In a closed loop a request is due whenever a connection can take it.
+    /// Returns a request due now, for a closed loop; `None` if the flow is not active or the ramp does not allow one
+    /// more.
     fn next_at_will(&mut self, flow: usize, now: u64) -> Option<Due> {
         let plan = &self.plan.flows[flow];
         let arm = plan.arm;
-        let is_on = |slice: &usize| self.plan.slices[*slice].arm == arm;
-        let slice = self.active.filter(is_on)?;
+        let slice = self.active.filter(|slice| self.plan.slices[*slice].arm == arm)?;
         // Late in a turn the slice may be over: the next one begins with the next turn.
         let is_over = now - self.start >= self.plan.slices[slice].end;
         if is_over || plan.is_held() || !self.may_join(flow, now) {
@@ -139,14 +139,10 @@ impl<R: Reactor> Engine<'_, R> {
         let state = &mut self.flows[flow];
         let number = state.sent * self.threads + self.thread;
         state.sent += 1;
-        Some(Due {
-            intended: now,
-            slice,
-            number,
-        })
+        Some(Due { intended: now, slice, number })
     }
 
-    /// Takes the next arrival off the schedule, if it has come.
+    /// Takes the next arrival off the schedule, if its time has come.
     fn next_arrived(&mut self, flow: usize, now: u64) -> Option<Due> {
         let state = &mut self.flows[flow];
         let schedule = state.schedule.as_mut()?;
@@ -159,11 +155,7 @@ impl<R: Reactor> Engine<'_, R> {
                     return None;
                 }
                 share.next += self.threads;
-                return Some(Due {
-                    intended,
-                    slice,
-                    number,
-                });
+                return Some(Due { intended, slice, number });
             }
             state.shares.pop_front();
             self.slots.release(slice);
@@ -171,7 +163,7 @@ impl<R: Reactor> Engine<'_, R> {
         None
     }
 
-    /// Whether the closed loop's ramp lets one more connection be busy.
+    /// Returns true if the closed loop's ramp allows one more busy connection.
     fn may_join(&self, flow: usize, now: u64) -> bool {
         let ramp = self.plan.ramp_up.as_nanos() as u64;
         let t = now - self.start;
@@ -185,7 +177,7 @@ impl<R: Reactor> Engine<'_, R> {
 
     // ---- arrivals that belong to connections ------------------------------------------------
 
-    /// Gives every arrival that has come to the connection that it belongs to.
+    /// Assigns every arrival whose time has come to the connection that it belongs to.
     fn sweep(&mut self, flow: usize) {
         let now = self.reactor.now();
         let drops = self.plan.flows[flow].overflow == Overflow::Drop;
@@ -212,7 +204,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.uncork();
     }
 
-    /// Takes the oldest request that waits for a connection; its slice is still held for it.
+    /// Takes the oldest request that waits for a connection; its slice remains held for it.
     pub(super) fn next_owed(&mut self, flow: usize, place: usize) -> Option<Due> {
         let state = &mut self.flows[flow];
         let owed = &mut state.owed[place];
@@ -230,7 +222,7 @@ impl<R: Reactor> Engine<'_, R> {
         })
     }
 
-    /// Sends what waits for this connection.
+    /// Sends the requests that wait for this connection.
     fn settle_owed(&mut self, id: ConnId) {
         let flow = usize::from(self.conns[id as usize].flow);
         let place = (id - self.flows[flow].first) as usize;
@@ -247,7 +239,7 @@ impl<R: Reactor> Engine<'_, R> {
 
     // ---- from due to sent -------------------------------------------------------------------
 
-    /// A connection has become able to take a request.
+    /// Puts a connection that can take a request into the free list, and sends due requests.
     pub(super) fn offer(&mut self, id: ConnId, since: u64) {
         let conn = &mut self.conns[id as usize];
         conn.idle_since = since;
@@ -261,7 +253,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// A connection takes a request, and sends it if it is open.
+    /// Assigns a request to a connection and sends it if the connection is open; if it is closed, opens it.
     fn begin(&mut self, id: ConnId, due: Due, now: u64) {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
@@ -323,7 +315,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Sends a stream's request on a connection that is open. Pipelined ones are gathered first.
+    /// Sends a stream's request on an open connection. Pipelined requests are gathered first, see `uncork`.
     pub(super) fn transmit(&mut self, key: StreamKey) {
         let (id, entry) = (key.conn, self.request_of(key));
         let conn = &mut self.conns[id as usize];
@@ -349,7 +341,7 @@ impl<R: Reactor> Engine<'_, R> {
         template.render(entry.number, random, &mut self.scratch);
     }
 
-    /// Sends what has been gathered for a connection.
+    /// Sends the requests gathered for the corked connection.
     pub(super) fn uncork(&mut self) {
         let Some(id) = self.corked.take() else { return };
         if self.is_secure(id) {
@@ -371,7 +363,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.scratch.clear();
     }
 
-    /// There is room for more of what a connection has to send.
+    /// Sends more of a connection's unsent bytes once its socket has room.
     pub(super) fn send_on(&mut self, id: ConnId) {
         let entry = self.request_of(self.awaited(id));
         let conn = &mut self.conns[id as usize];
@@ -395,7 +387,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Whether the flow's connections serve one request each.
+    /// Returns true if the flow's connections serve one request each.
     pub(super) fn opens_for_each(&self, flow: usize) -> bool {
         self.plan.flows[flow].lifetime == Lifetime::Request
     }

@@ -1,4 +1,4 @@
-//! Responses: read, written down, and what they mean for their connection.
+//! Responses: reading, recording, and the next state of their connection.
 
 use weir_http::ParseError;
 use weir_http::response::{Fed, Progress as Parsing, ResponseEnd};
@@ -11,40 +11,40 @@ use crate::ledger::{Cause, LONGEST_NS};
 use crate::reactor::{ConnId, Reactor};
 use crate::request_set::{Request, RequestSet};
 
-/// Content from this size on is dropped in the kernel. Below, the further system call costs more
-/// than the copy.
+/// Size from which content is dropped in the kernel, bytes. For less, the additional system call costs more than the
+/// copy.
 const DISCARD_FROM: u64 = 64 * 1024;
 
-/// What was wrong with a batch of bytes.
+/// Error in a batch of received bytes.
 pub(super) enum Fault {
-    /// Not a response.
+    /// The bytes are not a valid response.
     Parser(ParseError),
-    /// More than was asked for.
+    /// More bytes than the responses to the outstanding requests.
     Surplus,
 }
 
 /// Reads the responses of one connection.
 pub(super) struct Reader<'e> {
     pub(super) conn: &'e mut Conn,
-    /// Those of the connection's streams.
+    /// Requests in flight on the connection, by stream.
     pub(super) in_flight: &'e [InFlight],
     pub(super) requests: &'e RequestSet,
-    /// Where responses are checked.
+    /// State of the response check; `None` if no response is checked.
     pub(super) check: Option<&'e mut Check>,
-    /// What has ended, in order.
+    /// Completed responses, in order.
     pub(super) ended: &'e mut Vec<Ended>,
     pub(super) stamp: u64,
 }
 
 impl<'e> Reader<'e> {
-    /// The request that the next response to be complete is for.
+    /// Returns the request that belongs to the next response to be complete.
     #[inline]
     fn asked(&self) -> &'e Request {
         let entry = &self.in_flight[usize::from(self.next_stream())];
         self.requests.get(entry.request)
     }
 
-    /// The stream that the next response to be complete is of.
+    /// Returns the stream of the next response to be complete.
     #[inline]
     fn next_stream(&self) -> u16 {
         // No more responses end than requests are outstanding, and these fit into the pipeline.
@@ -52,7 +52,7 @@ impl<'e> Reader<'e> {
         ahead_of(self.conn.oldest, self.ended.len() as u16, depth)
     }
 
-    /// Reads on.
+    /// Parses received bytes; returns the first fault, if any.
     #[inline]
     pub(super) fn read(&mut self, bytes: &[u8]) -> Option<Fault> {
         let mut at = 0;
@@ -86,7 +86,7 @@ impl<'e> Reader<'e> {
         }
     }
 
-    /// Judges the response that is complete, and expects the next one if there is to be one.
+    /// Checks the response that is complete, and prepares the parser for the next one if one is outstanding.
     #[inline]
     pub(super) fn complete(&mut self, end: ResponseEnd) {
         let verdict = match (&self.asked().expect, &mut self.check) {
@@ -133,7 +133,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.settle(id, stamp, fault);
     }
 
-    /// So much of the content came and was dropped.
+    /// Handles `bytes` of content that the kernel received and dropped.
     pub(super) fn on_discarded(&mut self, id: ConnId, bytes: u64, stamp: u64) {
         Progress::add(&self.progress.received_bytes, bytes);
         let conn = &mut self.conns[id as usize];
@@ -160,7 +160,7 @@ impl<R: Reactor> Engine<'_, R> {
         reader.read(reactor.received())
     }
 
-    /// Whoever reads the responses of a connection, and where its bytes are.
+    /// Creates the reader of a connection's responses; also returns the reactor, which holds the received bytes.
     #[inline]
     pub(super) fn reader(&mut self, id: ConnId, stamp: u64) -> (Reader<'_>, &mut R) {
         let conn = &mut self.conns[id as usize];
@@ -178,12 +178,13 @@ impl<R: Reactor> Engine<'_, R> {
         (reader, &mut self.reactor)
     }
 
-    /// A response that ends without a byte of its own: dropped in the kernel, or closed by the peer.
+    /// Completes a response that ends without a byte in the buffer: its content was dropped in the kernel, or the peer
+    /// has closed.
     pub(super) fn ended_otherwise(&mut self, id: ConnId, end: ResponseEnd, stamp: u64) {
         self.reader(id, stamp).0.complete(end);
     }
 
-    /// Writes down what has ended and decides what becomes of the connection.
+    /// Records the completed responses and decides what happens to the connection.
     pub(super) fn settle(&mut self, id: ConnId, stamp: u64, fault: Option<Fault>) {
         let (any, keep) = self.settle_ended(id, stamp);
         match fault {
@@ -198,8 +199,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Writes down what has ended. Says whether anything has, and whether the connection may be used
-    /// on.
+    /// Records the completed responses. Returns whether there were any, and whether the connection can be kept.
     pub(super) fn settle_ended(&mut self, id: ConnId, stamp: u64) -> (bool, bool) {
         let mut keep = true;
         let mut ended = std::mem::take(&mut self.ended);
@@ -213,7 +213,7 @@ impl<R: Reactor> Engine<'_, R> {
         (any, keep)
     }
 
-    /// Long content that nobody looks at need not leave the kernel.
+    /// Lets the kernel drop the rest of long content that is not checked or kept.
     fn ask_to_discard(&mut self, id: ConnId) {
         let request = self.request_of(self.awaited(id)).request;
         let conn = &mut self.conns[id as usize];
@@ -234,14 +234,9 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Writes the request of the response's stream down as answered.
+    /// Records a response and ends the request of its stream.
     fn complete(&mut self, id: ConnId, response: Ended, stamp: u64) {
-        let Ended {
-            stream,
-            end,
-            first_byte,
-            verdict,
-        } = response;
+        let Ended { stream, end, first_byte, verdict } = response;
         let key = StreamKey { conn: id, stream };
         let entry = self.request_of(key);
         let flow = usize::from(self.conns[id as usize].flow);
@@ -273,10 +268,8 @@ impl<R: Reactor> Engine<'_, R> {
             data.completed += 1;
         }
         // One request is one error, however much of its response is wrong.
-        let verdict = match (100..600).contains(&end.status) {
-            true => verdict,
-            false => Err(Unexpected::NoStatus),
-        };
+        let verdict =
+            if (100..600).contains(&end.status) { verdict } else { Err(Unexpected::NoStatus) };
         if let Err(unexpected) = verdict {
             let cause = Cause::Own(unexpected.words());
             self.error(id, Some(slice), ErrorKind::Unexpected, cause);
@@ -289,7 +282,8 @@ impl<R: Reactor> Engine<'_, R> {
         conn.discarding = false;
     }
 
-    /// After a response: the connection takes the next request, or has served its time.
+    /// Continues after a response: renews the connection if it is worn out or not to be kept, otherwise offers it for
+    /// the next request.
     fn go_on(&mut self, id: ConnId, stamp: u64, keep: bool) {
         let conn = &self.conns[id as usize];
         let flow = usize::from(conn.flow);

@@ -11,24 +11,24 @@ use crate::ledger::Cause;
 use crate::reactor::{ConnId, Reactor};
 use crate::tls::{Cipher, EarlyData, Group, Input, Negotiated, Received, Session, TlsError};
 
-/// Why content without a length that ended with TCP alone is not counted as an answer.
+/// Cause reported for content without a length that ended with TCP alone: it is not counted as an answer.
 const CUT_OFF: &str =
     "closed without close_notify after content without a length: it may be cut off";
 
-/// Handshakes of a flow by what they agreed on.
+/// Handshakes of a flow, counted by negotiated parameters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsCounts {
-    /// Handshakes completed.
+    /// Number of completed handshakes.
     pub handshakes: u64,
-    /// Of these, resumed.
+    /// Number of handshakes that were resumptions.
     pub resumed: u64,
-    /// Connections whose early data was accepted.
+    /// Number of connections whose early data was accepted.
     pub early_data: u64,
-    /// By version: 1.2, 1.3.
+    /// Handshakes by version: 1.2, 1.3.
     pub versions: [u64; 2],
-    /// By [`Cipher::index`].
+    /// Handshakes by cipher, see [`Cipher::index`].
     pub ciphers: [u64; Cipher::COUNT],
-    /// Full handshakes by [`Group::index`].
+    /// Full handshakes by key exchange group, see [`Group::index`].
     pub groups: [u64; Group::COUNT],
 }
 
@@ -44,15 +44,17 @@ impl TlsCounts {
         }
     }
 
-    /// Adds what another thread or flow has counted.
+    /// Adds the counts of another thread or flow.
     pub fn add(&mut self, other: &TlsCounts) {
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
         self.early_data += other.early_data;
-        let pairs = self.versions.iter_mut().zip(&other.versions);
-        let pairs = pairs.chain(self.ciphers.iter_mut().zip(&other.ciphers));
-        let pairs = pairs.chain(self.groups.iter_mut().zip(&other.groups));
-        pairs.for_each(|(own, others)| *own += others);
+        self.versions
+            .iter_mut()
+            .zip(&other.versions)
+            .chain(self.ciphers.iter_mut().zip(&other.ciphers))
+            .chain(self.groups.iter_mut().zip(&other.groups))
+            .for_each(|(own, others)| *own += others);
     }
 }
 
@@ -60,9 +62,11 @@ impl From<&TlsCounts> for TlsReport {
     fn from(counts: &TlsCounts) -> TlsReport {
         let versions = [TlsVersion::V1_2, TlsVersion::V1_3].map(TlsVersion::name);
         let named = |counts: &[u64], name: &dyn Fn(usize) -> String| {
-            let seen = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-            let named = seen.map(|(index, &count)| (name(index), count));
-            named
+            counts
+                .iter()
+                .enumerate()
+                .filter(|(_, count)| **count > 0)
+                .map(|(index, &count)| (name(index), count))
                 .map(|(name, count)| NameCount { name, count })
                 .collect()
         };
@@ -78,14 +82,14 @@ impl From<&TlsCounts> for TlsReport {
 }
 
 impl<R: Reactor> Engine<'_, R> {
-    /// Whether a connection's flow speaks TLS.
+    /// Returns true if the connection's flow uses TLS.
     #[inline]
     pub(super) fn is_secure(&self, id: ConnId) -> bool {
         let flow = usize::from(self.conns[id as usize].flow);
         self.flows[flow].connector.is_some()
     }
 
-    /// TCP is open: the handshake begins, with the request where early data may carry it.
+    /// Starts the TLS handshake on an open TCP connection, with the request if early data may carry it.
     pub(super) fn secure(&mut self, id: ConnId, stamp: u64) {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);
@@ -117,7 +121,7 @@ impl<R: Reactor> Engine<'_, R> {
         tls.is_some_and(|tls| tls.offers_early_data())
     }
 
-    /// Puts the oldest request of a connection into the scratch buffer.
+    /// Renders a connection's oldest request into the scratch buffer.
     fn render(&mut self, id: ConnId) {
         let entry = self.request_of(self.awaited(id));
         let flow = usize::from(self.conns[id as usize].flow);
@@ -128,7 +132,7 @@ impl<R: Reactor> Engine<'_, R> {
         template.render(entry.number, random, &mut self.scratch);
     }
 
-    /// Encrypts what has been gathered for a connection and sends it.
+    /// Encrypts the requests gathered for a connection and sends them.
     pub(super) fn send_secure(&mut self, id: ConnId) {
         let Some(session) = &mut self.sessions[id as usize] else {
             return;
@@ -140,7 +144,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Sends the records that have been sealed; what is not taken now waits at the connection.
+    /// Sends the sealed records; bytes that the reactor does not accept now stay at the connection.
     fn send_sealed(&mut self, id: ConnId) {
         if self.sealed.is_empty() {
             return;
@@ -163,7 +167,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Bytes came on a connection over TLS.
+    /// Handles bytes received on a TLS connection.
     pub(super) fn on_sealed(&mut self, id: ConnId, stamp: u64) {
         self.sealed.clear();
         let opened = self.unseal(id, stamp);
@@ -189,7 +193,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Opens all records at hand and reads the responses in them.
+    /// Decrypts all received records and reads the responses in them.
     fn unseal(&mut self, id: ConnId, stamp: u64) -> Opened {
         let mut opened = Opened::default();
         let Some(mut session) = self.sessions[id as usize].take() else {
@@ -215,7 +219,7 @@ impl<R: Reactor> Engine<'_, R> {
         opened
     }
 
-    /// The handshake is complete: requests can be sent.
+    /// Completes the handshake: counts it and marks the connection as open.
     fn on_secured(&mut self, id: ConnId, stamp: u64) {
         let session = self.sessions[id as usize].as_ref();
         let agreed = session.and_then(|session| session.negotiated().copied());
@@ -236,8 +240,8 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// The peer has closed TCP, perhaps in the middle of a handshake or a record. Anybody on the way can do so
-    /// in its name: content that nothing else ends is whole only after close_notify (RFC 9112 §9.8).
+    /// Handles a close of TCP by the peer, perhaps in the middle of a handshake or a record. Anybody on the path can
+    /// close in the peer's name: content that nothing else ends is complete only after close_notify (RFC 9112 §9.8).
     pub(super) fn on_ended_secure(&mut self, id: ConnId, stamp: u64) {
         let session = self.sessions[id as usize].as_ref();
         let has_closed = session.is_some_and(|session| session.has_closed());
@@ -252,7 +256,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// A connection broke, in its handshake or after it.
+    /// Handles a connection that broke during its handshake or later.
     pub(super) fn broken(&mut self, id: ConnId, kind: ErrorKind, cause: Cause) {
         let now = self.reactor.now();
         let conn = &self.conns[id as usize];
@@ -265,14 +269,14 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// The handshake has failed, and with it the request that it was for.
+    /// Fails a connection whose handshake has failed, and the request that it was opened for.
     fn not_secured(&mut self, id: ConnId, cause: Cause, now: u64) {
         self.close(id);
         self.not_opened(id, ErrorKind::Tls, cause, now);
     }
 }
 
-/// What a batch of records came to.
+/// Result of decrypting a batch of records.
 #[derive(Default)]
 struct Opened {
     established: bool,

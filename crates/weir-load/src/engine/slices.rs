@@ -1,4 +1,4 @@
-//! Slices: entered, left, and the end of the trial.
+//! Slices: entering, leaving, and the end of the trial.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use crate::reactor::{ConnId, Reactor};
 use crate::schedule::Share;
 
 impl<R: Reactor> Engine<'_, R> {
-    /// Enters the slice that `now` lies in, through all that lie before it.
+    /// Enters the slice that contains `now`, passing through all slices before it.
     pub(super) fn advance(&mut self, now: u64) {
         if self.start == 0 || now < self.start {
             return;
@@ -98,14 +98,14 @@ impl<R: Reactor> Engine<'_, R> {
         self.slots.release(slice);
     }
 
-    /// Whether another arm has the load after this slice.
+    /// Returns true if the slice is followed by one of another arm.
     fn hands_over(&self, slice: usize) -> bool {
         let arm = self.plan.slices[slice].arm;
         let next = self.plan.slices.get(slice + 1);
         next.is_some_and(|next| next.arm != arm)
     }
 
-    /// Counts what was due and never sent: as censored where it waited, as dropped where it may not.
+    /// Counts due requests that were never sent: as censored if the flow queues them, as dropped if it drops them.
     fn abandon_queue(&mut self, flow: usize, now: u64) {
         let drops = self.plan.flows[flow].overflow == Overflow::Drop;
         let t = now - self.start;
@@ -122,14 +122,13 @@ impl<R: Reactor> Engine<'_, R> {
             let measured = share.not_before(measured, self.thread, self.threads);
             if let Some(data) = self.slots.data(slice, state.place).filter(|_| left > 0) {
                 let measured = measured.left(self.threads);
-                match drops {
-                    true => data.dropped += measured,
-                    false => {
-                        data.queued += measured;
-                        data.censored.queued += left;
-                        let waited = t.saturating_sub(schedule.time_of(share.next));
-                        data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
-                    }
+                if drops {
+                    data.dropped += measured;
+                } else {
+                    data.queued += measured;
+                    data.censored.queued += left;
+                    let waited = t.saturating_sub(schedule.time_of(share.next));
+                    data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
                 }
             }
             self.slots.release(slice);
@@ -139,7 +138,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// The same for what belongs to one connection.
+    /// Counts the unsent requests of one connection as censored.
     fn abandon_owed(&mut self, flow: usize, place: usize, now: u64) {
         while let Some(due) = self.next_owed(flow, place) {
             let waited = now.saturating_sub(due.intended);
@@ -153,7 +152,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// Ends the measuring at `t` since the start.
+    /// Ends the measurement at `t` nanoseconds after the start.
     pub(super) fn end(&mut self, t: u64, now: u64) {
         if self.totals.ended_at > 0 {
             return;
@@ -172,15 +171,15 @@ impl<R: Reactor> Engine<'_, R> {
                 continue;
             };
             let due = schedule.count_before(t);
-            let shares = state.shares.iter_mut();
-            shares.for_each(|(_, share)| share.end = share.end.min(due));
+            state.shares.iter_mut().for_each(|(_, share)| share.end = share.end.min(due));
         }
         if let Some(hook) = &mut self.hook {
             hook(self.plan.slices.len(), now);
         }
     }
 
-    /// Whether nothing is left to be done, and, before, whether it is time to stop sending.
+    /// Returns true if nothing is left to do, the drain time is over, or the trial is stopped. Ends the measurement
+    /// first if all requests are answered, the server is gone or the trial is stopped.
     pub(super) fn over(&mut self, now: u64) -> bool {
         let t = now.saturating_sub(self.start);
         let enough = self.sent_all() || self.deserted(now) || self.stopped();
@@ -200,25 +199,23 @@ impl<R: Reactor> Engine<'_, R> {
         drained || self.stopped() || t >= self.totals.ended_at + patience
     }
 
-    /// All requests that were asked for have been sent and answered.
+    /// Returns true if all requests of a limited trial have been sent and answered.
     fn sent_all(&self) -> bool {
-        let flows = self.plan.flows.iter().zip(&self.flows);
-        let mut senders = flows.filter(|(flow, _)| !flow.is_held()).peekable();
+        let mut senders =
+            self.plan.flows.iter().zip(&self.flows).filter(|(flow, _)| !flow.is_held()).peekable();
         self.outstanding == 0
             && senders.peek().is_some()
             && senders.all(|(_, state)| state.budget == 0)
     }
 
-    /// A number of requests was asked for, and there has been nobody to send them to for long. A
+    /// Returns true if the number of requests is limited and no connection has been open for [`DESERTED_AFTER_NS`]. A
     /// trial of a given length goes on: servers come back, and the time without them is a result.
     fn deserted(&self, now: u64) -> bool {
         self.plan.flows.iter().any(|flow| flow.limit.is_some())
-            && self
-                .alone_since
-                .is_some_and(|since| now.saturating_sub(since) >= DESERTED_AFTER_NS)
+            && self.alone_since.is_some_and(|since| now.saturating_sub(since) >= DESERTED_AFTER_NS)
     }
 
-    /// What is still in flight or waiting will not be heard of again.
+    /// Counts all requests still in flight or waiting as censored, and closes all connections.
     pub(super) fn finish(&mut self) {
         let now = self.reactor.now();
         for id in 0..self.conns.len() as ConnId {

@@ -1,35 +1,35 @@
-//! The slices whose figures are still open, by number.
+//! Slices whose figures are still incomplete, by number.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use crate::ledger::SliceData;
 
-/// What one slice counted, for each flow of its arm.
+/// Figures of one slice, one entry for each flow of its arm.
 pub(crate) type FlowsData = Box<[SliceData]>;
 
-/// A slice's data on its way from a thread: thread, slice, data.
+/// Data of a slice sent by a thread: thread, slice, data.
 pub(crate) type Delivery = (usize, usize, FlowsData);
 
-/// Empty data for `flows` flows.
+/// Creates empty data for `flows` flows.
 pub(crate) fn empty(flows: usize) -> FlowsData {
     std::iter::repeat_with(SliceData::new).take(flows).collect()
 }
 
-/// Where finished data goes and empty data comes from.
+/// Channels for finished data and for empty data to be reused.
 pub(crate) struct Outlet {
     /// Number of the thread.
     pub(crate) thread: usize,
-    /// To whoever merges the threads' data.
+    /// Channel to the thread that merges the threads' data.
     pub(crate) full: SyncSender<Delivery>,
-    /// Cleared data to be used again.
+    /// Channel with cleared data to be reused.
     pub(crate) empty: Receiver<FlowsData>,
 }
 
-/// Data of the slices that have begun and not ended with all their requests.
+/// Data of slices that have begun and still have requests in flight or to come.
 pub(crate) struct Slots {
     outlet: Outlet,
-    /// Flows of an arm, at most.
+    /// Largest number of flows in an arm.
     width: usize,
     /// Number of the slice at the front of `open`.
     first: usize,
@@ -38,18 +38,13 @@ pub(crate) struct Slots {
 
 struct Slot {
     data: FlowsData,
-    /// Requests in flight, and 1 for as long as more can come.
+    /// Number of requests in flight, plus 1 as long as more can come.
     holds: u32,
 }
 
 impl Slots {
     pub(crate) fn new(outlet: Outlet, width: usize) -> Slots {
-        Slots {
-            outlet,
-            width,
-            first: 0,
-            open: VecDeque::with_capacity(64),
-        }
+        Slots { outlet, width, first: 0, open: VecDeque::with_capacity(64) }
     }
 
     /// Opens the next slice, held until [`Slots::release`].
@@ -61,14 +56,15 @@ impl Slots {
         self.first + self.open.len() - 1
     }
 
-    /// What an open slice counts for a flow, by the flow's place in its arm.
+    /// Returns the figures of an open slice for a flow, given by the flow's index in its arm; `None` if the slice is
+    /// closed.
     #[inline]
     pub(crate) fn data(&mut self, slice: usize, place: usize) -> Option<&mut SliceData> {
         let slot = self.open.get_mut(slice.checked_sub(self.first)?)?;
         slot.as_mut().map(|slot| &mut slot.data[place])
     }
 
-    /// One more reason not to close a slice: a request in flight.
+    /// Keeps a slice open for one more request in flight.
     #[inline]
     pub(crate) fn hold(&mut self, slice: usize) {
         if let Some(Some(slot)) = self.open.get_mut(slice - self.first) {
@@ -76,7 +72,7 @@ impl Slots {
         }
     }
 
-    /// One reason less; the last one sends the data on its way.
+    /// Releases one hold on a slice; the last release sends its data.
     #[inline]
     pub(crate) fn release(&mut self, slice: usize) {
         if let Some(slot) = &mut self.open[slice - self.first] {

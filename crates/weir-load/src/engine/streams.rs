@@ -1,9 +1,9 @@
 //! Requests in flight, by connection and stream.
 //!
-//! HTTP/1.1 answers in the order of asking (RFC 9112 §9.3.2), so its streams are numbered by their
-//! position in the pipeline, and the first comes after the last. Whoever writes a response down names its
-//! stream; only [`Engine::awaited`] and [`Engine::end_request`] know that streams end in their order. A
-//! protocol whose streams end in any order needs others of these two.
+//! HTTP/1.1 answers requests in order (RFC 9112 §9.3.2), so its streams are numbered by their position in the pipeline,
+//! and the numbers wrap around. Code that records a response names its stream; only [`Engine::awaited`] and
+//! [`Engine::end_request`] rely on streams ending in order. A protocol whose streams end in any order needs other
+//! versions of these two.
 
 use super::{Engine, InFlight};
 use crate::reactor::{ConnId, Reactor};
@@ -12,25 +12,25 @@ use crate::reactor::{ConnId, Reactor};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamKey {
     pub(super) conn: ConnId,
-    /// Below the flow's pipeline.
+    /// Number of the stream, less than the flow's pipeline depth.
     pub(super) stream: u16,
 }
 
-/// The stream `ahead` of another one, `ahead` being no more than the depth.
+/// Returns the stream `ahead` positions after `stream`; `ahead` is at most `depth`.
 #[inline]
 pub(super) fn ahead_of(stream: u16, ahead: u16, depth: u16) -> u16 {
     (stream + ahead) % depth
 }
 
 impl<R: Reactor> Engine<'_, R> {
-    /// The stream whose response comes next on a connection.
+    /// Returns the stream whose response comes next on a connection.
     #[inline]
     pub(super) fn awaited(&self, conn: ConnId) -> StreamKey {
         let stream = self.conns[conn as usize].oldest;
         StreamKey { conn, stream }
     }
 
-    /// The request of a stream.
+    /// Returns the request of a stream.
     #[inline]
     pub(super) fn request_of(&self, key: StreamKey) -> InFlight {
         let flow = usize::from(self.conns[key.conn as usize].flow);
@@ -39,7 +39,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.in_flight[streams.start + usize::from(key.stream)]
     }
 
-    /// The request of a stream has ended, one way or another.
+    /// Ends the request of a stream, whether it was answered or not.
     pub(super) fn end_request(&mut self, key: StreamKey, now: u64) {
         let slice = self.request_of(key).slice as usize;
         let conn = &mut self.conns[key.conn as usize];

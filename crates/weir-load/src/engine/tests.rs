@@ -1,4 +1,4 @@
-//! The machine on a simulated network: exact, and the same every time.
+//! Tests of the engine on a simulated network: exact and deterministic.
 
 use std::fmt::Debug;
 use std::ops::RangeBounds;
@@ -37,25 +37,24 @@ fn plan(arrivals: Arrivals, connections: u32, slices: Vec<Slice>) -> Plan {
     let arms = 1 + slices.iter().map(|slice| slice.arm).max().unwrap_or(0);
     let one = flow(arrivals, connections);
     let flows = (0..arms).map(|arm| Flow { arm, ..one.clone() }).collect();
-    Plan {
-        flows,
-        ..Plan::single(one, slices, Io::Epoll)
-    }
+    Plan { flows, ..Plan::single(one, slices, Io::Epoll) }
 }
 
 fn seconds(count: u64) -> Vec<Slice> {
     Plan::seconds(Duration::ZERO, Duration::from_secs(count))
 }
 
-/// So many slices of 100 ms, of which the first part does not count, for arms in this order.
+/// Creates `count` slices of 100 ms for the arms in `order`, repeated; the first `uncounted` nanoseconds of each are
+/// not measured.
 fn turns(count: u64, order: &[usize], uncounted: u64) -> Vec<Slice> {
-    let slice = |i: u64| Slice {
-        arm: order[i as usize % order.len()],
-        start: i * 100 * MS,
-        measure_from: i * 100 * MS + uncounted,
-        end: (i + 1) * 100 * MS,
-    };
-    (0..count).map(slice).collect()
+    (0..count)
+        .map(|i| Slice {
+            arm: order[i as usize % order.len()],
+            start: i * 100 * MS,
+            measure_from: i * 100 * MS + uncounted,
+            end: (i + 1) * 100 * MS,
+        })
+        .collect()
 }
 
 struct Ran {
@@ -74,7 +73,7 @@ impl Ran {
         sum(self.slices.iter().flat_map(|(_, data)| data))
     }
 
-    /// What one flow counted.
+    /// Sums the figures of one flow over all slices.
     fn flow(&self, place: usize) -> SliceData {
         sum(self.slices.iter().map(|(_, data)| &data[place]))
     }
@@ -89,7 +88,7 @@ fn simulate_with(plan: &Plan, server: Server, change: impl FnOnce(&mut Simulated
     simulate_opening(plan, server, change, plan.connections_of(0))
 }
 
-/// The same of a plan of whose connections so many open.
+/// Simulates a plan of whose connections only `opens` can be opened.
 fn simulate_opening(
     plan: &Plan,
     server: Server,
@@ -106,11 +105,7 @@ fn simulate_opening(
         plan,
         progress: &progress,
         stop: &stop,
-        outlet: Outlet {
-            thread: 0,
-            full,
-            empty,
-        },
+        outlet: Outlet { thread: 0, full, empty },
         hook: None,
     };
     let mut engine = Engine::new(reactor, setup);
@@ -122,9 +117,7 @@ fn simulate_opening(
     engine.practise();
     let start = engine.reactor.now() + MS;
     let (totals, _) = engine.run(start);
-    let delivered = deliveries.into_iter();
-    let slices = delivered.map(|(_, slice, data)| (slice, data.into_vec()));
-    let slices = slices.collect();
+    let slices = deliveries.into_iter().map(|(_, slice, data)| (slice, data.into_vec())).collect();
     Ran { slices, totals }
 }
 
@@ -132,12 +125,12 @@ fn simulate(plan: &Plan, server: Server) -> Ran {
     simulate_with(plan, server, |_| {})
 }
 
-/// Answers everything after `service` nanoseconds.
+/// Creates a server that answers everything after `service` nanoseconds.
 fn steady(service: u64) -> Server {
     Box::new(move |_, _, _| Answer::after(service, OK))
 }
 
-/// The first answer is this one, all others are good.
+/// Creates a server whose first answer is `answer`; all others are good.
 fn first(answer: Answer) -> Server {
     Box::new(move |_, _, n| match n {
         0 => answer.clone(),
@@ -145,7 +138,7 @@ fn first(answer: Answer) -> Server {
     })
 }
 
-/// The same, but frozen for a second, 2 s after the first request.
+/// Creates a server like that of [`steady`], but frozen for one second, 2 s after the first request.
 fn freezing(service: u64) -> Server {
     let mut first = None;
     Box::new(move |now, _, _| {
@@ -161,7 +154,7 @@ fn assert_in<T: PartialOrd + Debug>(actual: T, range: impl RangeBounds<T> + Debu
     assert!(range.contains(&actual), "{actual:?} is not in {range:?}");
 }
 
-/// `actual` is `expected` as far as three significant digits go.
+/// Asserts that `actual` equals `expected` within 0.1 %.
 #[track_caller]
 fn assert_near(actual: u64, expected: u64) {
     let error = actual.abs_diff(expected) as f64 / expected as f64;
@@ -190,26 +183,17 @@ fn a_frozen_server_gives_the_response_times_that_theory_says() {
 #[test]
 fn four_generators_send_in_each_slice_what_one_sends() {
     let varied = |spacing| Arrivals::Varied {
-        segments: vec![Segment {
-            from: 500.0,
-            to: 1500.0,
-            ns: 4 * SECOND,
-        }],
+        segments: vec![Segment { from: 500.0, to: 1500.0, ns: 4 * SECOND }],
         spacing,
     };
-    for arrivals in [
-        constant(1000.0),
-        varied(Spacing::Poisson { seed: 7 }),
-        varied(Spacing::Burst { size: 6 }),
-    ] {
+    for arrivals in
+        [constant(1000.0), varied(Spacing::Poisson { seed: 7 }), varied(Spacing::Burst { size: 6 })]
+    {
         let plan = plan(arrivals, 400, turns(40, &[0], 20 * MS));
         let alone = simulate(&plan, steady(MS));
         let each = (0..4).map(|before| {
             let behind = 3 - before;
-            let plan = Plan {
-                others: Others { before, behind },
-                ..plan.clone()
-            };
+            let plan = Plan { others: Others { before, behind }, ..plan.clone() };
             simulate(&plan, steady(MS))
         });
         let each: Vec<Ran> = each.collect();
@@ -241,10 +225,7 @@ fn too_few_connections_hide_a_freeze_from_service_time_but_not_from_response_tim
 fn connections_that_the_server_closes_while_another_arm_has_the_load_are_counted_apart() {
     // Each goes 150 ms after the first request on it: in the middle of the arm's rest.
     let server: Server = Box::new(|_, _, _| Answer::after(MS, OK).ending(150 * MS, false));
-    let ran = simulate(
-        &plan(Arrivals::Closed, 10, turns(10, &[0, 1], 20 * MS)),
-        server,
-    );
+    let ran = simulate(&plan(Arrivals::Closed, 10, turns(10, &[0, 1], 20 * MS)), server);
     // The second arm rests four times before the trial ends, the first five times.
     let lost = ran.totals.flows.iter().map(|flow| flow.lost_at_rest);
     assert_eq!(lost.collect::<Vec<u64>>(), [50, 40]);
@@ -318,8 +299,10 @@ fn slices_switch_the_load_and_keep_the_arms_apart() {
     // Arm 0 answers in 1 ms, arm 1 in 2 ms; ABBA in slices of 100 ms, the first 20 ms not counted.
     let order = [0, 1, 1, 0];
     let plan = plan(Arrivals::Closed, 10, turns(40, &order, 20 * MS));
-    let server = |_, conn: ConnId, _| Answer::after(if conn < 10 { MS } else { 2 * MS }, OK);
-    let ran = simulate(&plan, Box::new(server));
+    let ran = simulate(
+        &plan,
+        Box::new(|_, conn, _| Answer::after(if conn < 10 { MS } else { 2 * MS }, OK)),
+    );
     assert_eq!(ran.slices.len(), 40);
     for (number, data) in &ran.slices {
         let data = &data[0];
@@ -383,7 +366,8 @@ fn a_ramp_grows_the_load_evenly_in_both_loops() {
     }
 }
 
-/// Ten connections that are answered together: whole answers go up by ten at once, shares with the time.
+/// Ten connections are answered together: the count of whole answers grows in steps of ten, the count of shares
+/// continuously.
 #[test]
 fn requests_are_counted_by_their_shares_of_the_measured_time() {
     let mut whole = Vec::new();
@@ -395,11 +379,7 @@ fn requests_are_counted_by_their_shares_of_the_measured_time() {
         let expected = 10_000 * served_ns / service;
         let off = data.served_thousandths.abs_diff(expected);
         // The reactor takes time of its own, some microseconds a request.
-        assert!(
-            off * 200 < expected,
-            "{} of {expected}",
-            data.served_thousandths
-        );
+        assert!(off * 200 < expected, "{} of {expected}", data.served_thousandths);
         whole.push(data.completed);
     }
     assert!(whole.iter().all(|count| count % 10 == 0), "{whole:?}");
@@ -422,8 +402,7 @@ fn refused_connections_are_tried_again_and_counted() {
 fn a_trial_begins_soon_without_connections_that_are_refused_again_and_again() {
     let mut plan = plan(Arrivals::Constant { rate: 100.0 }, 4, seconds(1));
     plan.flows[0].timeout = Duration::from_secs(30);
-    let refuse = |reactor: &mut Simulated| reactor.refuse = u32::MAX;
-    let ran = simulate_opening(&plan, steady(MS), refuse, 0);
+    let ran = simulate_opening(&plan, steady(MS), |reactor| reactor.refuse = u32::MAX, 0);
     assert_eq!(ran.all().completed_whole, 0);
     let error = &ran.totals.errors.counts()[0];
     assert_eq!(error.kind, ErrorKind::Connect);

@@ -1,4 +1,4 @@
-//! Figures that belong to no slice, and what others may see while a thread runs.
+//! Figures that belong to no slice, and the progress that other threads can read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,26 +8,25 @@ use super::FlowState;
 use super::secure::TlsCounts;
 use crate::ledger::{Errors, new_histogram};
 
-/// What one thread lets others see while it runs.
+/// Counters of one thread that others can read while it runs.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Responses so far.
+    /// Number of responses so far.
     pub completed: AtomicU64,
-    /// Errors so far.
+    /// Number of errors so far.
     pub errors: AtomicU64,
-    /// Bytes received so far.
+    /// Number of bytes received so far.
     pub received_bytes: AtomicU64,
-    /// Requests in flight now.
+    /// Number of requests in flight now.
     pub in_flight: AtomicU64,
-    /// Connections open now.
+    /// Number of connections open now.
     pub open: AtomicU64,
     /// CPU time of the thread from the trial's start to the end of the last slice that has ended, in nanoseconds.
     pub cpu_ns: AtomicU64,
 }
 
 impl Progress {
-    /// Adds (or, by wrapping, subtracts) in a place that only this thread writes: no locked
-    /// instruction is needed.
+    /// Adds (or, by wrapping, subtracts) on a counter that only this thread writes: no locked instruction is needed.
     pub(super) fn add(count: &AtomicU64, more: u64) {
         let now = count.load(Ordering::Relaxed);
         count.store(now.wrapping_add(more), Ordering::Relaxed);
@@ -37,48 +36,50 @@ impl Progress {
 /// Figures of one flow on one thread that belong to no slice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowTotals {
-    /// Connections asked for.
+    /// Number of connections that the plan requires.
     pub connections: u64,
-    /// Connections that were open when the trial began.
+    /// Number of connections that were open when the trial began.
     pub connected: u64,
-    /// Connections that were open when the measuring ended.
+    /// Number of connections that were open when the measurement ended.
     pub open_at_end: u64,
-    /// Connections opened, the first time or again.
+    /// Number of connections opened, for the first time or again.
     pub connects: u64,
-    /// Connections that the peer closed while another arm had the load.
+    /// Number of connections that the peer closed while another arm had the load.
     pub lost_at_rest: u64,
-    /// Time to open a connection.
+    /// Time to open a connection, nanoseconds.
     pub connect_time: Histogram<u64>,
-    /// Time of a TLS handshake, from the open connection on.
+    /// Time of a TLS handshake, from the open TCP connection on, nanoseconds.
     pub tls_time: Histogram<u64>,
-    /// What handshakes agreed on.
+    /// TLS handshakes, counted by negotiated parameters.
     pub tls: TlsCounts,
 }
 
 /// Figures of one thread that belong to no slice.
 #[derive(Debug, Clone)]
 pub struct ThreadTotals {
-    /// By flow.
+    /// Figures by flow.
     pub flows: Vec<FlowTotals>,
-    /// Errors outside of all slices: while connections were opened, and after the end.
+    /// Errors outside all slices: while connections were opened, and after the end.
     pub errors: Errors,
-    /// CPU time of the thread from the trial's start to the end of the measuring, in nanoseconds.
+    /// CPU time of the thread from the trial's start to the end of the measurement, in nanoseconds.
     pub cpu_ns: u64,
-    /// Of this, how long it was awake only because a request was soon due.
+    /// CPU time that the thread spun because a request was soon due, nanoseconds; part of `cpu_ns`.
     pub spun_ns: u64,
-    /// How late it was woken lately, at the median and at the p99, in nanoseconds; 0 where no sleep ended by the time.
+    /// Recent lateness of the thread's wake-ups, median and p99, in nanoseconds; 0 if no sleep ended because its time
+    /// was up.
     pub woken_late: [u64; 2],
-    /// In measured time, how long it did not come round at most, beyond what it asked to wait, in nanoseconds.
+    /// Longest time in the measured part for which the thread did not run beyond the wait that it requested, in
+    /// nanoseconds.
     pub longest_gap_ns: u64,
-    /// When the measuring ended, nanoseconds since the trial's start: the end of the last slice,
-    /// or earlier when it was stopped or had sent all it should.
+    /// End of the measurement, nanoseconds since the trial's start: the end of the last slice, or earlier if the trial
+    /// was stopped or had sent all its requests.
     pub ended_at: u64,
-    /// How often received bytes had to wait for a buffer.
+    /// Number of times that received bytes had to wait for a buffer.
     pub starved: u64,
 }
 
 impl ThreadTotals {
-    /// Of a thread that has not begun.
+    /// Creates the figures of a thread that has not begun.
     pub(super) fn new(flows: &[FlowState]) -> ThreadTotals {
         ThreadTotals {
             flows: flows.iter().map(FlowTotals::new).collect(),
@@ -94,20 +95,17 @@ impl ThreadTotals {
 }
 
 impl FlowTotals {
-    /// Adds what another thread has counted.
+    /// Adds the figures of another thread.
     pub fn add(&mut self, other: &FlowTotals) {
         self.connections += other.connections;
         self.connected += other.connected;
         self.open_at_end += other.open_at_end;
         self.connects += other.connects;
         self.lost_at_rest += other.lost_at_rest;
-        let times = [
-            (&mut self.connect_time, &other.connect_time),
-            (&mut self.tls_time, &other.tls_time),
-        ];
+        let times =
+            [(&mut self.connect_time, &other.connect_time), (&mut self.tls_time, &other.tls_time)];
         for (own, others) in times {
-            own.add(others)
-                .expect("all histograms have the same bounds");
+            own.add(others).expect("all histograms have the same bounds");
         }
         self.tls.add(&other.tls);
     }

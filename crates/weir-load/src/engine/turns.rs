@@ -1,20 +1,21 @@
-//! How long a thread did not come round although nobody had asked it to wait.
+//! Gaps in which a thread did not run although it had not requested to wait.
 //!
-//! A process that is stopped, a container that is paused, a CPU that others have: nothing is sent meanwhile, and what
-//! comes is stamped late. A closed loop has no schedule that would show it, so every turn is held against the time at
-//! which the thread itself wanted to go on.
+//! A process that is stopped, a container that is paused, a CPU used by others: nothing is sent meanwhile, and events
+//! get late time stamps. A closed loop has no schedule that would reveal this, so every turn is compared with the time
+//! at which the thread itself wanted to continue.
 
-/// What is known of a thread's turns.
+/// Times of a thread's turns.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// When the last wait ended.
+    /// End of the last wait.
     at: u64,
-    /// The longest time without a turn, less what the thread asked to wait, nanoseconds.
+    /// Longest time without a turn, minus the wait that the thread requested, nanoseconds.
     pub(super) longest_gap: u64,
 }
 
 impl Turns {
-    /// A wait that began at `from` and was to end at `until` has ended at `stamp`. Time before `since` is not measured.
+    /// Records a wait that began at `from`, was to end at `until` and ended at `stamp`. Time before `since` is not
+    /// measured.
     #[inline]
     pub(super) fn turned(&mut self, (from, until, stamp): (u64, u64, u64), since: u64) {
         let begin = std::mem::replace(&mut self.at, stamp).max(since);

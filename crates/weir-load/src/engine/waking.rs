@@ -1,99 +1,98 @@
-//! When a thread asks to be woken, so that it is awake when a request is due.
+//! Early wake-ups, so that a thread is awake when a request is due.
 //!
-//! A sleep ends late, by some tens of microseconds: the timer, the interrupt, the scheduler and, on a
-//! virtual machine, the hypervisor take their time. So the thread asks to be woken a *lead* before
-//! the arrival, and spins through what is left of it: it turns without sleeping, and reaps what comes
-//! as ever.
+//! A sleep ends late, by some tens of microseconds: the timer, the interrupt, the scheduler and, on a virtual machine,
+//! the hypervisor take their time. So the thread sets its wake-up a *lead* before the arrival, and spins for the
+//! remaining time: it makes turns without sleeping, and handles events as usual.
 //!
-//! The lead follows from how late this thread's own wake-ups have been lately. It is long enough for
-//! all but one in four hundred of them, unless that would spin for more than the budget: then it is the
-//! longest one whose expected spinning is within it. The part of the lateness that all wake-ups have
-//! in common is saved for nothing; what varies costs what punctual wake-ups leave over. With the rate
-//! the lead shrinks, since each arrival has less of the budget. What the expectation gets wrong is
-//! bounded by an allowance, which fills with time and from which everything spun is taken.
+//! The lead follows from the recent lateness of this thread's own wake-ups. It is long enough for all but one in four
+//! hundred of them, unless that would spin for more than the budget: then it is the longest lead whose expected
+//! spinning is within the budget. Lateness that all wake-ups have in common costs no spinning; the spinning comes from
+//! its variation, since a punctual wake-up spins for the rest of the lead. With a higher rate the lead shrinks, since
+//! each arrival has less of the budget. Errors of the expectation are bounded by an allowance, which fills with time
+//! and from which all spinning is taken.
 //!
-//! A sleep takes CPU time itself, on a virtual machine as much as sending a request does. Who was woken by a
-//! response shortly before the next arrival therefore does not sleep again: as long as one more sleep would
-//! take, to be awake is free.
+//! A sleep takes CPU time itself, on a virtual machine as much as sending a request does. A thread woken by a response
+//! shortly before the next arrival therefore does not sleep again: up to the CPU time of one more sleep, staying awake
+//! is free.
 
 use weir_model::spin::Spin;
 
 use crate::plan::{Flow, Plan};
 
-/// One part in so many of a thread's time may be spun.
+/// Inverse of the spinning budget: a thread may spin for one twentieth of its time.
 const BUDGET: u64 = 20;
 
-/// Most that the allowance can hold: what a fifth of a second fills.
+/// Maximum of the allowance, nanoseconds: as much as accrues in a fifth of a second.
 const ALLOWANCE_NS: u64 = 200_000_000 / BUDGET;
 
-/// Lateness is remembered by steps of so many nanoseconds.
+/// Width of a step of lateness, nanoseconds.
 const STEP_NS: u64 = 1_000;
 
-/// Steps that are told apart, and the longest lead.
+/// Number of steps of lateness, and the longest lead in steps.
 const STEPS: usize = 256;
 
-/// Wake-ups remembered at most: beyond, all weigh half.
+/// Number of wake-ups after which the weight of all remembered ones is halved.
 const MEMORY: u32 = 1024;
 
-/// Wake-ups between two choices of the lead.
+/// Number of wake-ups between two choices of the lead.
 const CHOOSE_AFTER: u32 = 16;
 
-/// Wake-ups that are not to be late: one part in so many may be.
+/// Inverse of the share of wake-ups that may be late.
 const LATE_ONE_IN: u32 = 400;
 
-/// Until when a thread waits if nothing happens before.
+/// Time until which a thread waits if nothing happens before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wake {
     pub(super) until: u64,
-    /// It does not sleep because of an arrival that is still to come.
+    /// True if the thread does not sleep because an arrival is near.
     pub(super) spins: bool,
 }
 
 impl Wake {
     pub(super) fn at(until: u64) -> Wake {
-        Wake {
-            until,
-            spins: false,
-        }
+        Wake { until, spins: false }
     }
 }
 
-/// What a thread knows of its wake-ups.
+/// State of the thread's wake-ups: their lateness, the lead and the allowance.
 #[derive(Debug)]
 pub(super) struct Waking {
     learns: bool,
     lead: u64,
-    /// Wake-ups by steps of lateness, the last one for all that are later.
+    /// Wake-ups by step of lateness; the last step also counts all later ones.
     late: Box<[u32; STEPS]>,
     remembered: u32,
-    /// Wake-ups since the lead was chosen, arrivals that were waited for awake, and when that was.
+    /// Wake-ups since the lead was chosen, followed by arrivals awaited awake since then, and by the time of that
+    /// choice.
     fresh: u32,
     awaited: u32,
     chosen_at: u64,
-    /// Mean time between two arrivals that cost a wake-up or are waited for awake.
+    /// Mean time between two arrivals that need a wake-up or are awaited awake, nanoseconds.
     gap: u64,
-    /// CPU time of a sleep, and what of it is saved by not sleeping again since the last one.
+    /// CPU time of a sleep, followed by the part of it saved by not sleeping again since the last one; nanoseconds.
     nap: u64,
     saved: u64,
-    /// What may be spun now, and until when it has been filled.
+    /// Time that may be spun now, nanoseconds, followed by the time up to which it has been filled.
     allowance: u64,
     filled_at: u64,
-    /// The last wait was spinning.
+    /// True if the last wait was spinning.
     spins: bool,
-    /// All that was spun, nanoseconds.
+    /// Total time spun, nanoseconds.
     pub(super) spun: u64,
 }
 
 impl Waking {
-    /// For a thread of a plan; where nothing has a time when it is due, nobody is awake for it.
+    /// Creates the state for a thread of a plan; without an open loop nothing has a due time, so the thread never
+    /// spins.
     pub(super) fn of(plan: &Plan) -> Waking {
-        match plan.flows.iter().any(Flow::is_open_loop) {
-            true => Waking::new(plan.spin, plan.gap()),
-            false => Waking::new(Spin::OFF, 0),
+        if plan.flows.iter().any(Flow::is_open_loop) {
+            Waking::new(plan.spin, plan.gap())
+        } else {
+            Waking::new(Spin::OFF, 0)
         }
     }
 
-    /// For a thread whose arrivals are about `gap` nanoseconds apart.
+    /// Creates the state for a thread whose arrivals are about `gap` nanoseconds apart.
     fn new(spin: Spin, gap: u64) -> Waking {
         let lead = match spin {
             Spin::Auto => 0,
@@ -117,33 +116,27 @@ impl Waking {
         }
     }
 
-    /// How long to sleep in order to learn before anything is due; `None` where nothing is learnt.
+    /// Returns the length of practice sleeps before the start, nanoseconds; `None` if the lead is fixed.
     pub(super) fn practice(&self) -> Option<u64> {
         const LONGEST: u64 = 1_000_000;
         self.learns.then_some(self.gap.clamp(STEP_NS, LONGEST))
     }
 
-    /// A sleep takes so much CPU time.
+    /// Sets the CPU time that a sleep costs, at most 50 µs.
     pub(super) fn nap_takes(&mut self, cpu_ns: u64) {
         const MOST: u64 = 50_000;
         self.nap = cpu_ns.min(MOST);
     }
 
-    /// When to wake for an arrival: now, where it is not worth while to sleep until then.
+    /// Returns the time at which to wake for an arrival: `now` if sleeping until then is not worthwhile.
     #[inline]
     pub(super) fn wake_for(&self, arrival: u64, now: u64) -> u64 {
-        let lead = match self.learns && self.allowance < self.lead {
-            true => 0,
-            false => self.lead,
-        };
+        let lead = if self.learns && self.allowance < self.lead { 0 } else { self.lead };
         let awake = lead.max(self.saved);
-        match arrival.saturating_sub(now) <= awake {
-            true => now,
-            false => arrival - lead,
-        }
+        if arrival.saturating_sub(now) <= awake { now } else { arrival - lead }
     }
 
-    /// A wait that began at `from` has ended at `stamp`; quiet: because of the time alone.
+    /// Records a wait that began at `from` and ended at `stamp`; `quiet`: it ended by time alone, without an event.
     #[inline]
     pub(super) fn waited(&mut self, from: u64, wake: Wake, stamp: u64, quiet: bool) {
         self.awaited += u32::from(wake.spins && !self.spins);
@@ -164,7 +157,7 @@ impl Waking {
         }
     }
 
-    /// The budget of the time since the last call.
+    /// Adds to the allowance the share of the time since the last call.
     fn fill(&mut self, now: u64) {
         let filled = (now - self.filled_at.min(now)) / BUDGET;
         if filled > 0 {
@@ -173,7 +166,7 @@ impl Waking {
         }
     }
 
-    /// A wake-up was so late.
+    /// Records the lateness of a wake-up, and chooses the lead anew when it is time.
     fn learn(&mut self, late: u64, now: u64) {
         self.fill(now);
         self.late[STEPS.min((late / STEP_NS) as usize + 1) - 1] += 1;
@@ -195,7 +188,7 @@ impl Waking {
         }
     }
 
-    /// How late the thread was woken lately: at the median, and at the p99.
+    /// Returns the recent lateness of wake-ups, nanoseconds: median and p99.
     pub(super) fn lateness(&self) -> [u64; 2] {
         let late = |one_in: u32| {
             let mut left = self.remembered;
@@ -212,7 +205,8 @@ impl Waking {
         }
     }
 
-    /// The lead for which so many nanoseconds are spun on average at most.
+    /// Returns the shortest lead that covers enough wake-ups, or the longest one with which at most `affordable`
+    /// nanoseconds are spun on average.
     fn choose(&self, affordable: u64) -> u64 {
         let mut covered = 0;
         // Summed over all wake-ups that are remembered.

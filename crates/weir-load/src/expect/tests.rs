@@ -8,39 +8,34 @@ const RESPONSE: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
     HTTP/1.1 200 OK\r\nX-Cache: \tHIT  \r\nVia: a\r\nVIA: b  c\r\nX-Empty:\r\n\
     X-A-Name-Of-More-Than-Seventeen: y\r\nContent-Length: 3\r\nX-Folded: one\r\n two\r\n\r\nabc";
 
-/// FIPS 180-4, the example of one block.
+/// SHA-256 of "abc": one-block example of FIPS 180-4.
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 fn fields(wanted: &[(&str, Option<&str>)]) -> ExpectSpec {
-    let one = |(name, value): &(&str, Option<&str>)| {
-        let own = |value: &str| FieldSpec::Value(value.to_owned());
-        ((*name).to_owned(), value.map_or(FieldSpec::Present, own))
-    };
     ExpectSpec {
-        fields: wanted.iter().map(one).collect(),
+        fields: wanted
+            .iter()
+            .map(|(name, value)| {
+                (
+                    (*name).to_owned(),
+                    value.map_or(FieldSpec::Present, |value| FieldSpec::Value(value.to_owned())),
+                )
+            })
+            .collect(),
         ..ExpectSpec::default()
     }
 }
 
 fn hashed(hash: &str) -> ExpectSpec {
-    ExpectSpec {
-        sha256: Some(hash.to_owned()),
-        ..ExpectSpec::default()
-    }
+    ExpectSpec { sha256: Some(hash.to_owned()), ..ExpectSpec::default() }
 }
 
 fn sized(size: u64) -> ExpectSpec {
-    ExpectSpec {
-        size: Some(size),
-        ..ExpectSpec::default()
-    }
+    ExpectSpec { size: Some(size), ..ExpectSpec::default() }
 }
 
 fn of_status(status: &[StatusSpec]) -> ExpectSpec {
-    ExpectSpec {
-        status: status.to_vec(),
-        ..ExpectSpec::default()
-    }
+    ExpectSpec { status: status.to_vec(), ..ExpectSpec::default() }
 }
 
 const MISSING: Result<(), Unexpected> = Err(Unexpected::FieldMissing);
@@ -64,7 +59,8 @@ fn judge<'p>(
     panic!("not complete");
 }
 
-/// Whole, cut in two everywhere, and byte by byte: all must agree, and one check must do for all.
+/// Checks a response whole, cut in two at every position, and byte by byte. All results must agree, with one check for
+/// all.
 fn verdict(spec: &ExpectSpec, bytes: &[u8]) -> Result<(), Unexpected> {
     let mut check = Check::default();
     let whole = judge(spec, &mut check, [bytes]);
@@ -94,10 +90,8 @@ fn statuses() {
 #[test]
 fn every_code_has_its_own_bit() {
     let set = super::statuses(&[StatusSpec::Class(4), StatusSpec::Code(999)]).unwrap();
-    let expectation = Expectation {
-        statuses: set,
-        ..Expectation::new(&ExpectSpec::default()).unwrap()
-    };
+    let expectation =
+        Expectation { statuses: set, ..Expectation::new(&ExpectSpec::default()).unwrap() };
     for code in 0..1000 {
         let wanted = (400..500).contains(&code) || code == 999;
         assert_eq!(expectation.allows(code), wanted, "{code}");
@@ -207,7 +201,7 @@ fn what_cannot_be_checked_is_refused() {
 }
 
 proptest! {
-    /// Against the plain way: gather the fields, then compare.
+    /// Compares with the simple method: gather the fields, then compare.
     #[test]
     fn fields_are_judged_as_by_comparing_them_whole(
         sent in prop::collection::vec(("[abAB]{1,3}", "[ab \t]{0,5}"), 0..5),

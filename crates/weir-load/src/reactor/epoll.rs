@@ -1,8 +1,8 @@
-//! The reactor on epoll, by plain libc calls: containers that forbid io_uring run it, and
-//! socket-preload stacks, which replace only libc's functions, accelerate it.
+//! Reactor on epoll, using plain libc calls: it runs in containers that forbid io_uring, and socket-preload stacks,
+//! which replace only libc's functions, can accelerate it.
 //!
-//! Edge-triggered: a level-triggered descriptor would be polled a second time by the kernel at the
-//! wait after each receive. One registration lasts for the life of a connection.
+//! Edge-triggered: the kernel would poll a level-triggered descriptor a second time at the wait after each receive. One
+//! registration lasts for the life of a connection.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -16,14 +16,14 @@ use rustix::time::{ClockId, clock_gettime};
 use super::{ConnId, Event, Reactor, Route, ended};
 use crate::sys::bind_address_no_port;
 
-/// Bytes that one receive can take. Shared by all connections of a thread: a connection owns none.
+/// Size of the receive buffer, bytes. All connections of a thread share it: a connection has none of its own.
 const RECEIVE_BUFFER: usize = 256 * 1024;
 
-/// Receives in a row that one event of one connection may lead to. A peer that sends faster than its
-/// bytes can be looked at must not keep a turn from ending: other connections and timeouts wait for it.
+/// Maximum number of consecutive receives for one event of one connection. A peer that sends faster than its bytes can
+/// be handled must not keep a turn from ending: other connections and timeouts wait for it.
 const RECEIVES: u32 = 4;
 
-/// Events that one wait can reap.
+/// Maximum number of events per wait.
 const BATCH: usize = 512;
 
 /// Sockets of one thread.
@@ -31,11 +31,11 @@ pub struct Epoll {
     epoll: OwnedFd,
     sockets: Vec<Socket>,
     ready: Vec<epoll::Event>,
-    /// Next of `ready` to be looked at.
+    /// Index in `ready` of the next event to handle.
     cursor: usize,
-    /// Receives that the event before it has led to.
+    /// Number of receives made for the event before `cursor`.
     receives: u32,
-    /// Value of `cursor` when that event was told; 0 before the first of a batch.
+    /// Value of `cursor` at which `receives` was last reset; 0 before the first event of a batch.
     told: usize,
     buffer: Box<[u8]>,
     received: usize,
@@ -44,14 +44,14 @@ pub struct Epoll {
 #[derive(Default)]
 struct Socket {
     fd: Option<OwnedFd>,
-    /// Which use of this number it is: events of an earlier one are stale.
+    /// Counter of the uses of this connection number: events of an earlier use are stale.
     generation: u32,
     connecting: bool,
-    /// The last send took only a part.
+    /// True if the last send took only a part.
     blocked: bool,
     /// A send has met a reset, which is told when what came before it has been received.
     reset: bool,
-    /// Bytes to come that nobody looks at.
+    /// Number of bytes to come that will not be read.
     discard: u64,
 }
 
@@ -59,13 +59,13 @@ fn key(conn: ConnId, generation: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(conn)
 }
 
-/// What a connection's registration asks for.
+/// Returns the event flags of a connection's registration.
 fn interest() -> epoll::EventFlags {
     use epoll::EventFlags;
     EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
 }
 
-/// A socket that can be connected to a peer, made with these flags.
+/// Creates a socket of the peer's address family with these flags.
 pub(super) fn socket(peer: SocketAddr, flags: SocketFlags) -> Result<OwnedFd, Errno> {
     let family = match peer {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -74,7 +74,7 @@ pub(super) fn socket(peer: SocketAddr, flags: SocketFlags) -> Result<OwnedFd, Er
     net::socket_with(family, SocketType::STREAM, flags, None)
 }
 
-/// Makes a socket ready for its route. Its own address is bound, and its port left open.
+/// Prepares a socket for its route. Binds its own address, and leaves its port open.
 pub(super) fn prepare(fd: &OwnedFd, route: &Route) -> Result<(), Errno> {
     if !route.brief {
         // One request is sent at once anyway: Nagle's algorithm (RFC 9293 §3.7.4) holds back
@@ -93,23 +93,21 @@ pub(super) fn prepare(fd: &OwnedFd, route: &Route) -> Result<(), Errno> {
     net::bind(fd, &SocketAddr::new(source, 0))
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
+/// Returns CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 impl Epoll {
-    /// A reactor for at most `connections` connections, numbered from 0.
+    /// Creates a reactor for at most `connections` connections, numbered from 0.
     ///
     /// # Errors
     /// The kernel has no descriptor left for an epoll set.
     pub fn new(connections: usize) -> Result<Epoll, Errno> {
         Ok(Epoll {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            sockets: std::iter::repeat_with(Socket::default)
-                .take(connections)
-                .collect(),
+            sockets: std::iter::repeat_with(Socket::default).take(connections).collect(),
             ready: Vec::with_capacity(BATCH),
             cursor: 0,
             receives: 0,
@@ -119,7 +117,7 @@ impl Epoll {
         })
     }
 
-    /// What a readiness of a connection that is being opened means.
+    /// Returns the outcome of opening a connection whose socket has become ready.
     fn connect_outcome(&mut self, conn: ConnId) -> Event {
         let socket = &mut self.sockets[conn as usize];
         let outcome = match &socket.fd {
@@ -136,8 +134,8 @@ impl Epoll {
         }
     }
 
-    /// There may be more to receive, and edge-triggered readiness will not come again: looks at the
-    /// same event again or, when that has been done often enough, has the kernel tell it anew.
+    /// Handles bytes that may be left, since edge-triggered readiness will not be reported again: repeats the same
+    /// event or, after [`RECEIVES`] times, makes the kernel report it anew.
     fn look_again(&mut self, conn: ConnId) {
         self.receives += 1;
         if self.receives < RECEIVES {
@@ -155,7 +153,7 @@ impl Epoll {
         }
     }
 
-    /// Takes what came. `None`: nothing was there after all.
+    /// Receives available bytes; `None` if there are none after all.
     fn receive(&mut self, conn: ConnId, hangup: bool) -> Option<Event> {
         let socket = &mut self.sockets[conn as usize];
         let fd = socket.fd.as_ref()?;

@@ -1,16 +1,15 @@
-//! The engine's only door to the network and the clock.
+//! Interface of the engine to the network and the clock.
 //!
-//! The interface is made of completions, not of readiness: a reactor says what has happened and
-//! hands out the bytes that came. It suits epoll (which receives when an event is taken) and
-//! io_uring (which has received already), and it can be simulated.
+//! The interface is based on completions, not on readiness: a reactor reports events and hands out received bytes. It
+//! suits epoll (which receives when an event is taken) and io_uring (which has received already), and it can be
+//! simulated.
 //!
-//! Protocol of a turn: [`Reactor::wait`] reaps a batch and stamps it, then [`Reactor::next`] is
-//! called until it gives `None`. After [`Event::Received`], [`Reactor::received`] holds the bytes
-//! until the next call of `next`. Events of a connection that was closed in the same turn never
-//! come.
+//! Protocol of a turn: [`Reactor::wait`] takes a batch of events and stamps it, then [`Reactor::next`] is called until
+//! it returns `None`. After [`Event::Received`], [`Reactor::received`] holds the bytes until the next call of `next`.
+//! No events follow for a connection that was closed in the same turn.
 //!
-//! Content that nobody looks at need not leave the kernel: after [`Reactor::discard`], the next bytes
-//! of a connection may be told by [`Event::Discarded`] as a number.
+//! Unread content need not leave the kernel: after [`Reactor::discard`], the next bytes of a connection may be reported
+//! by [`Event::Discarded`] as a number.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,13 +21,13 @@ pub mod epoll;
 pub mod simulated;
 pub mod uring;
 
-/// A connection by number: the engine's, counted from 0 and used again after a close.
+/// Number of a connection, assigned by the engine: counted from 0 and reused after a close.
 pub type ConnId = u32;
 
-/// How the kernel is asked.
+/// I/O backend.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Io {
-    /// By whatever serves best and works here.
+    /// The best backend that works here.
     #[default]
     Auto,
     /// io_uring(7).
@@ -38,7 +37,7 @@ pub enum Io {
 }
 
 impl Io {
-    /// As reports call it.
+    /// Returns the name of the backend in reports.
     pub fn name(self) -> &'static str {
         match self {
             Io::Auto => "auto",
@@ -48,52 +47,44 @@ impl Io {
     }
 }
 
-/// Whom a connection goes to, and where from.
+/// Server address of a connection, source address and socket settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// The server's address and port.
+    /// Address and port of the server.
     pub peer: SocketAddr,
-    /// Own address; the kernel's choice if absent. The port is always the kernel's choice, and is made
-    /// when the connection is opened (IP_BIND_ADDRESS_NO_PORT, ip(7)): one source address then has
-    /// all ports of the range for each peer.
+    /// Source address; the kernel's choice if absent. The port is always the kernel's choice, made when the connection
+    /// is opened (IP_BIND_ADDRESS_NO_PORT, ip(7)): one source address then has all ports of the range for each peer.
     pub source: Option<IpAddr>,
-    /// The connection will carry one request and its response: it is not set up for more.
+    /// True if the connection carries one request and its response: the socket is not set up for more.
     pub brief: bool,
-    /// It is closed by a reset (RST) instead of in order (FIN), however it comes to be closed.
+    /// True if the connection is always closed by a reset (RST) instead of in order (FIN).
     pub reset: bool,
-    /// Its socket may connect again when it is over. Not where a BPF program has put sockets into a map (sockmap): there a
-    /// socket stands for one connection.
+    /// True if the socket may be reused for the next connection. Not possible if a BPF program has put sockets into a
+    /// map (sockmap): a socket there stands for one connection.
     pub reuse: bool,
 }
 
 impl Route {
-    /// To `peer`, from wherever the kernel chooses.
+    /// Creates a route to `peer` from a source address chosen by the kernel.
     pub fn to(peer: SocketAddr) -> Route {
-        Route {
-            peer,
-            source: None,
-            brief: false,
-            reset: false,
-            reuse: true,
-        }
+        Route { peer, source: None, brief: false, reset: false, reuse: true }
     }
 }
 
-/// What happened.
+/// Event of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The connection is open.
     Connected(ConnId),
-    /// It could not be opened; the reactor has forgotten it.
+    /// The connection could not be opened; the reactor has no state of it any more.
     ConnectFailed(ConnId, Errno),
-    /// Room for more after a send that took only a part.
+    /// There is room to send again after a send that took only a part.
     Writable(ConnId),
-    /// Bytes came: see [`Reactor::received`].
+    /// Bytes have arrived: see [`Reactor::received`].
     Received(ConnId),
-    /// So many bytes of content came and were dropped in the kernel, as asked for by
-    /// [`Reactor::discard`].
+    /// This number of bytes of content arrived and were dropped in the kernel, as requested by [`Reactor::discard`].
     Discarded(ConnId, u64),
-    /// The peer has sent all it wants to send.
+    /// The peer has closed its side of the connection.
     Ended(ConnId),
     /// The connection broke.
     Failed(ConnId, Errno),
@@ -101,25 +92,21 @@ pub enum Event {
 
 /// The end of what a peer sends: a failure where a send has met a reset before.
 fn ended(conn: ConnId, reset: bool) -> Event {
-    if reset {
-        Event::Failed(conn, Errno::CONNRESET)
-    } else {
-        Event::Ended(conn)
-    }
+    if reset { Event::Failed(conn, Errno::CONNRESET) } else { Event::Ended(conn) }
 }
 
 /// Sockets and a clock.
 pub trait Reactor {
-    /// Nanoseconds of a clock that never goes back.
+    /// Returns the nanoseconds of a monotonic clock.
     fn now(&mut self) -> u64;
 
-    /// CPU time of the calling thread in nanoseconds.
+    /// Returns the CPU time of the calling thread in nanoseconds.
     fn cpu_ns(&mut self) -> u64 {
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64
     }
 
-    /// Begins to open a connection; the outcome comes as an event.
+    /// Starts to open a connection; the outcome is reported by an event.
     ///
     /// # Errors
     /// The kernel refused at once (descriptors, ports, no route).
@@ -135,25 +122,24 @@ pub trait Reactor {
     /// The connection is broken otherwise. A reactor that sends later says so by [`Event::Failed`].
     fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<usize, Errno>;
 
-    /// Waits until something happens or the clock reaches `until`; gives the stamp of the batch.
+    /// Waits until an event occurs or the clock reaches `until`; returns the time stamp of the batch.
     fn wait(&mut self, until: u64) -> u64;
 
-    /// The next event of the batch.
+    /// Returns the next event of the batch; `None` at its end.
     fn next(&mut self) -> Option<Event>;
 
-    /// The bytes of the event that `next` gave last. They may be changed in place (decrypted).
+    /// Returns the bytes of the last event returned by `next`. They may be changed in place (decrypted).
     fn received(&mut self) -> &mut [u8];
 
-    /// The next `bytes` bytes of a connection will not be looked at: the reactor may leave them in
-    /// the kernel and tell their number by [`Event::Discarded`], in parts that add up to at most
-    /// `bytes`; any of them may still come by [`Event::Received`]. What comes after them comes as
-    /// ever. Called while an event of the connection is handled, and not again before the bytes have
-    /// come.
+    /// Declares that the next `bytes` bytes of a connection will not be read. The reactor may leave them in the kernel
+    /// and report their number by [`Event::Discarded`], in parts that add up to at most `bytes`; any of them may still
+    /// arrive by [`Event::Received`]. Later bytes arrive as usual. Called while an event of the connection is handled,
+    /// and not again before the bytes have arrived.
     fn discard(&mut self, conn: ConnId, bytes: u64);
 
-    /// How often there was no buffer to receive into, so that bytes had to wait in the kernel.
+    /// Returns how often there was no receive buffer, so that bytes had to wait in the kernel.
     fn starved(&self) -> u64;
 
-    /// Closes a connection; its number may be used again.
+    /// Closes a connection; its number may be reused.
     fn close(&mut self, conn: ConnId);
 }

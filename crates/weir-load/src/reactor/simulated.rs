@@ -1,5 +1,4 @@
-//! A network and a clock that exist only in memory: what happens on them is exact and the same
-//! every time.
+//! Simulated network and clock in memory: exact and deterministic.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,32 +7,29 @@ use rustix::io::Errno;
 
 use super::{ConnId, Event, Reactor, Route};
 
-/// What the simulated server does with one request.
+/// Reaction of the simulated server to one request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Answer {
-    /// Bytes, each piece with the nanoseconds after the request at which it arrives.
+    /// Pieces of the response, each with its arrival in nanoseconds after the request.
     pub(crate) pieces: Vec<(u64, Vec<u8>)>,
-    /// When the connection ends after the request, and whether by a reset.
+    /// End of the connection, in nanoseconds after the request, and true if by a reset; `None` if it stays open.
     pub(crate) end: Option<(u64, bool)>,
 }
 
 impl Answer {
-    /// A whole response after `delay` nanoseconds.
+    /// Creates an answer with a whole response after `delay` nanoseconds.
     pub(crate) fn after(delay: u64, bytes: &[u8]) -> Answer {
-        Answer {
-            pieces: vec![(delay, bytes.to_vec())],
-            end: None,
-        }
+        Answer { pieces: vec![(delay, bytes.to_vec())], end: None }
     }
 
-    /// The same, and the end of the connection so many nanoseconds after the request.
+    /// Adds an end of the connection `delay` nanoseconds after the request.
     pub(crate) fn ending(mut self, delay: u64, by_reset: bool) -> Answer {
         self.end = Some((delay, by_reset));
         self
     }
 }
 
-/// Moments that a test wants to see, shared with it.
+/// List of times, shared with a test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Instants(std::rc::Rc<std::cell::RefCell<Vec<u64>>>);
 
@@ -43,13 +39,14 @@ impl Instants {
         self.0.borrow_mut().push(at);
     }
 
-    /// All of them so far.
+    /// Takes all times recorded so far.
     pub(crate) fn take(&self) -> Vec<u64> {
         self.0.take()
     }
 }
 
-/// Decides answers: time of the request, connection, how many requests there were before on any.
+/// Function that decides answers. Arguments: time of the request, connection, number of requests before it on all
+/// connections.
 pub(crate) type Server = Box<dyn FnMut(u64, ConnId, u64) -> Answer>;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +58,7 @@ enum What {
     Reset,
 }
 
-/// When, in which order, on which use of which connection.
+/// Future event: time, sequence number, connection, generation of the connection, kind.
 type Coming = (u64, u64, ConnId, u32, What);
 
 /// The simulated reactor.
@@ -74,31 +71,31 @@ pub(crate) struct Simulated {
     generations: Vec<u32>,
     to_come: BinaryHeap<Reverse<Coming>>,
     bytes: Vec<u8>,
-    /// Connections refused before the first is accepted.
+    /// Number of connections refused before the first is accepted.
     pub(crate) refuse: u32,
-    /// Connections of which nothing is heard, before the first is accepted.
+    /// Number of connection attempts that get no reply before the first is accepted.
     pub(crate) lose: u32,
-    /// Requests after which all further connections are refused.
+    /// Number of requests after which all further connections are refused.
     pub(crate) gone_after: u64,
-    /// How much later than asked for a sleep ends when nothing happens, by the time asked for.
+    /// Function from the requested end of a sleep to its lateness, nanoseconds, if no event ends it.
     pub(crate) oversleep: Box<dyn FnMut(u64) -> u64>,
-    /// What a wait takes that does not sleep.
+    /// Duration of a wait that does not sleep, nanoseconds.
     pub(crate) look_ns: u64,
     /// How far the clock goes on whenever somebody reads it.
     pub(crate) step_ns: u64,
-    /// CPU time of a sleep, and of all so far.
+    /// CPU time of one sleep, nanoseconds (`cpu_ns`: total so far).
     pub(crate) nap_ns: u64,
     cpu_ns: u64,
-    /// Largest part of a request that one send takes.
+    /// Maximum number of bytes that one send takes.
     pub(crate) send_at_most: usize,
     unsent: Vec<usize>,
-    /// How long after it is open the server closes every connection, if it does.
+    /// Time after opening at which the server closes every connection, nanoseconds; `None` if it does not.
     pub(crate) turn_away_after: Option<u64>,
-    /// When connections were asked for.
+    /// Times at which connections were requested.
     pub(crate) connects: Instants,
 }
 
-/// How long it takes to open a connection.
+/// Time to open a connection, nanoseconds.
 pub(crate) const CONNECT_NS: u64 = 10_000;
 
 impl Simulated {
@@ -133,12 +130,12 @@ impl Simulated {
         self.to_come.push(Reverse(coming));
     }
 
-    /// When the next thing happens, if anything is to.
+    /// Returns the time of the next event, if there is one.
     fn next_at(&self) -> Option<u64> {
         self.to_come.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Lets the server decide about one request.
+    /// Asks the server function for the answer to one request and schedules it.
     fn answer(&mut self, conn: ConnId) {
         let answer = (self.server)(self.clock, conn, self.requests);
         self.requests += 1;
@@ -237,7 +234,7 @@ impl Reactor for Simulated {
         &mut self.bytes
     }
 
-    /// Everything is told byte by byte.
+    /// Does nothing: all bytes are reported by [`Event::Received`].
     fn discard(&mut self, _conn: ConnId, _bytes: u64) {}
 
     fn starved(&self) -> u64 {

@@ -1,44 +1,43 @@
-//! Choice at random by weights.
+//! Random choice by weights.
 
 use weir_stats::SplitMix64;
 
 use crate::request_set::MOST_REQUESTS;
 
-/// Why a weight leads to nothing.
+/// Reason why a weight cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum WeightError {
-    /// It is zero, negative or not a number.
+    /// The weight is zero, negative, infinite or not a number.
     #[error("weight {0} is not above zero")]
     Worthless(f64),
-    /// It is so small beside the others that the request would never be sent.
+    /// The weight is so small compared with the others that the request would never be sent.
     #[error("weight {0} is less than a 2^32nd of all weights")]
     TooSmall(f64),
 }
 
-/// Draws an index in proportion to weights, in constant time (Walker 1977; built as in Vose, "A
-/// linear algorithm for generating random numbers with a given distribution", 1991).
+/// Table for drawing an index in proportion to weights, in constant time (Walker 1977; built as in Vose, "A linear
+/// algorithm for generating random numbers with a given distribution", 1991).
 ///
-/// Shares are whole numbers, so that nothing is lost while the table is built: every column holds
-/// exactly 2³² of them, and a drawn index is off its weight by no more than a 2³²nd.
+/// Shares are whole numbers, so that nothing is lost while the table is built: every column holds exactly 2³² of them,
+/// and the probability of an index differs from its weight by no more than a 2³²nd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AliasTable(Box<[Column]>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Column {
-    /// Shares of the column's own index; the rest are the alias's. A column that is full is its
-    /// own alias.
+    /// Number of shares of the column's own index; the rest belong to the alias. A full column is its own alias.
     own: u32,
     alias: u32,
 }
 
-/// Shares in a column.
+/// Number of shares in a column.
 const COLUMN: u64 = 1 << 32;
 
 impl AliasTable {
-    /// A table for these weights, at most [`MOST_REQUESTS`] and at least one.
+    /// Builds a table for these weights, at most [`MOST_REQUESTS`] and at least one.
     ///
     /// # Errors
-    /// The index of the first weight that leads to nothing, and why.
+    /// The index of the first weight that cannot be used, and the reason.
     pub fn new(weights: &[f64]) -> Result<AliasTable, (usize, WeightError)> {
         debug_assert!((1..=MOST_REQUESTS).contains(&weights.len()));
         let mut left = shares(weights)?;
@@ -47,10 +46,7 @@ impl AliasTable {
             (0..left.len()).partition(|index| left[*index] < COLUMN);
         // All shares together fill all columns, so while one is not full another has too many.
         while let (Some(index), Some(&giver)) = (poor.pop(), rich.last()) {
-            columns[index] = Column {
-                own: left[index] as u32,
-                alias: giver as u32,
-            };
+            columns[index] = Column { own: left[index] as u32, alias: giver as u32 };
             left[giver] -= COLUMN - left[index];
             if left[giver] < COLUMN {
                 rich.pop();
@@ -69,18 +65,13 @@ impl AliasTable {
         let bits = random.next_u64();
         let index = ((bits >> 32) * self.0.len() as u64) >> 32;
         let column = self.0[index as usize];
-        if (bits as u32) < column.own {
-            index as u32
-        } else {
-            column.alias
-        }
+        if (bits as u32) < column.own { index as u32 } else { column.alias }
     }
 }
 
-/// Weights as whole shares of as many times [`COLUMN`] as there are weights.
+/// Converts weights to whole shares; their sum is [`COLUMN`] times the number of weights.
 fn shares(weights: &[f64]) -> Result<Vec<u64>, (usize, WeightError)> {
-    let worthless = |weight: &f64| !(weight.is_finite() && *weight > 0.0);
-    if let Some(index) = weights.iter().position(worthless) {
+    if let Some(index) = weights.iter().position(|weight| !(weight.is_finite() && *weight > 0.0)) {
         return Err((index, WeightError::Worthless(weights[index])));
     }
     // Scaled by the largest, so that no sum is infinite.
@@ -109,7 +100,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Shares of each index that the table really gives.
+    /// Returns the number of shares that the table actually gives to each index.
     fn given(table: &AliasTable) -> Vec<u64> {
         let mut given = vec![0; table.0.len()];
         for (index, column) in table.0.iter().enumerate() {
@@ -139,11 +130,14 @@ mod tests {
         let mut random = SplitMix64::new(42);
         let mut counts = [0_u32; 4];
         (0..1_000_000).for_each(|_| counts[table.draw(&mut random) as usize] += 1);
-        let square = |(weight, count): (&f64, &u32)| {
-            let expected = weight * 1e5;
-            (f64::from(*count) - expected).powi(2) / expected
-        };
-        let chi_square: f64 = weights.iter().zip(&counts).map(square).sum();
+        let chi_square: f64 = weights
+            .iter()
+            .zip(&counts)
+            .map(|(weight, count)| {
+                let expected = weight * 1e5;
+                (f64::from(*count) - expected).powi(2) / expected
+            })
+            .sum();
         // The 99.9 % quantile for three degrees of freedom.
         assert!(chi_square < 16.27, "{chi_square} from {counts:?}");
     }

@@ -1,11 +1,10 @@
-//! Arrivals in closed form: when the k-th request of a trial is due.
+//! Arrivals in closed form: the due time of the k-th request of a trial.
 //!
-//! The schedule is one for the whole trial: arrival `k` is due at `t_k = Λ⁻¹(s_k)`, where `Λ(t)` is the
-//! number of arrivals expected until `t` and `s_k` says how arrivals are spread at a rate of 1:
-//! `s_k = k` when all gaps are equal, the k-th arrival of a Poisson process of rate 1 when they are
-//! not. (That a change of time turns one Poisson process into any other: Kingman, *Poisson
-//! Processes*, §2.3 and §4.5.) Threads deal the arrivals among themselves by number, each with a clone
-//! of the schedule, so pacing stays global and nothing is shared.
+//! The schedule is one for the whole trial: arrival `k` is due at `t_k = Λ⁻¹(s_k)`, where `Λ(t)` is the number of
+//! arrivals expected until `t` and `s_k` describes how arrivals are spread at a rate of 1: `s_k = k` for equal gaps,
+//! otherwise the k-th arrival of a Poisson process of rate 1. (A change of time turns one Poisson process into any
+//! other: Kingman, *Poisson Processes*, §2.3 and §4.5.) Threads divide the arrivals among themselves by number, each
+//! with a clone of the schedule, so pacing stays global and nothing is shared.
 
 use std::sync::Arc;
 
@@ -19,10 +18,10 @@ use poisson::Poisson;
 use rate::CumulativeRate;
 pub use share::Share;
 
-/// When requests are due. Arrivals have numbers from 0; times are nanoseconds since the trial's
-/// start and never fall as the number grows.
+/// Schedule of a trial's requests. Arrivals have numbers from 0; times are nanoseconds since the trial's start and
+/// never decrease with the number.
 ///
-/// Asking keeps a place to go on from, hence `&mut`; it never changes an answer.
+/// Queries keep a position from which to continue, hence `&mut`; it never changes a result.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     law: Law,
@@ -31,23 +30,20 @@ pub struct Schedule {
 #[derive(Debug, Clone)]
 enum Law {
     Constant(Constant),
-    Varied {
-        rate: CumulativeRate,
-        spread: Spread,
-    },
+    Varied { rate: CumulativeRate, spread: Spread },
     Recorded(Recorded),
 }
 
-/// Arrivals at times in a list.
+/// Arrivals at the times in a list.
 #[derive(Debug, Clone)]
 struct Recorded {
     times: Arc<[u64]>,
     offset_ns: u64,
-    /// The list begins anew each time this many nanoseconds have passed; all times in it are below.
+    /// Time after which the list begins again, nanoseconds; all times in it are smaller. `None` if it does not repeat.
     every_ns: Option<u64>,
 }
 
-/// s_k, in arrivals.
+/// The sequence s_k, in arrivals.
 #[derive(Debug, Clone)]
 enum Spread {
     Even,
@@ -55,22 +51,22 @@ enum Spread {
     Poisson(Poisson),
 }
 
-/// A constant rate after a linear ramp (RFC 9411 §4.3.4 names the phases), evenly spaced: the law of
-/// most trials, and the quickest.
+/// A constant rate after a linear ramp (RFC 9411 §4.3.4 names the phases), evenly spaced: the most common law, and the
+/// fastest.
 #[derive(Debug, Clone, Copy)]
 struct Constant {
-    /// Requests per nanosecond at full height.
+    /// Requests per nanosecond after the ramp.
     rate_per_ns: f64,
     /// Length of the ramp in nanoseconds.
     ramp_ns: f64,
-    /// Arrivals within the ramp.
+    /// Number of arrivals within the ramp.
     in_ramp: f64,
 }
 
 impl Schedule {
-    /// The schedule of an open loop whose rate first grows from zero to its first value over
-    /// `ramp_up_ns`; segments begin when that is over. `None` for a closed loop and for connections
-    /// that are only held; a recorded trace has [`Schedule::trace`].
+    /// Creates the schedule of an open loop whose rate first grows from zero to its first value over `ramp_up_ns`;
+    /// segments begin after that. `None` for a closed loop and for held connections; use [`Schedule::trace`] for a
+    /// recorded trace.
     pub fn new(arrivals: &Arrivals, ramp_up_ns: u64) -> Option<Schedule> {
         let law = match arrivals {
             Arrivals::Constant { rate } if *rate > 0.0 => {
@@ -83,42 +79,30 @@ impl Schedule {
         Some(Schedule { law })
     }
 
-    /// Arrivals at recorded times: ascending, nanoseconds since the first of them, which is due
-    /// `offset_ns` after the trial's start.
+    /// Creates a schedule of recorded times: ascending, nanoseconds since the first of them, which is due `offset_ns`
+    /// after the trial's start.
     ///
-    /// With `every_ns` they come again each time so many nanoseconds have passed; all of them must be
-    /// due before that.
+    /// With `every_ns` the list repeats each time that many nanoseconds have passed; all times must be smaller.
     pub fn trace(times: Arc<[u64]>, offset_ns: u64, every_ns: Option<u64>) -> Schedule {
         debug_assert!(times.is_sorted());
         let last = times.last().copied().unwrap_or(0);
         debug_assert!(every_ns.is_none_or(|every| last < every));
-        Schedule {
-            law: Law::Recorded(Recorded {
-                times,
-                offset_ns,
-                every_ns,
-            }),
-        }
+        Schedule { law: Law::Recorded(Recorded { times, offset_ns, every_ns }) }
     }
 
-    /// Does what takes time or memory before the trial, up to `until_ns` after its start, so that the
-    /// other calls allocate nothing. Clones share what was prepared. Poisson arrivals alone need it;
-    /// beyond `until_ns`, or 4 × 10⁹ arrivals, they still come, but their table grows.
+    /// Does all work that takes time or memory before the trial, up to `until_ns` after its start, so that the other
+    /// calls allocate nothing. Clones share the result. Needed only for Poisson arrivals; beyond `until_ns`, or 4 × 10⁹
+    /// arrivals, their table grows during the trial.
     pub fn prepare(&mut self, until_ns: u64) {
-        if let Law::Varied {
-            rate,
-            spread: Spread::Poisson(poisson),
-        } = &mut self.law
-        {
+        if let Law::Varied { rate, spread: Spread::Poisson(poisson) } = &mut self.law {
             poisson.prepare(rate.value_at(until_ns as f64));
         }
     }
 
-    /// When arrival `k` is due; `u64::MAX` when there is no such arrival, because the trace has
-    /// ended or the rate is zero from some time on.
+    /// Returns the due time of arrival `k`; `u64::MAX` if there is no such arrival, because the trace has ended or the
+    /// rate is zero from some time on.
     ///
-    /// A step to a number near the last one is quick; a jump among Poisson arrivals takes about a
-    /// microsecond.
+    /// A step to a number near the last one is fast; a jump among Poisson arrivals takes about a microsecond.
     #[inline]
     pub fn time_of(&mut self, k: u64) -> u64 {
         match &mut self.law {
@@ -132,7 +116,7 @@ impl Schedule {
         }
     }
 
-    /// How many arrivals are due before `t_ns`: the smallest `k` with `time_of(k) >= t_ns`.
+    /// Returns the number of arrivals due before `t_ns`: the smallest `k` with `time_of(k) >= t_ns`.
     pub fn count_before(&mut self, t_ns: u64) -> u64 {
         let t = t_ns as f64;
         let (near, step) = match &mut self.law {
@@ -151,8 +135,8 @@ impl Schedule {
         first_from(near, |n| self.time_of(n.saturating_mul(step)) >= t_ns).saturating_mul(step)
     }
 
-    /// How many arrivals are expected from `from_ns` until `to_ns`: the integral of the rate, or for
-    /// a trace the number of its arrivals.
+    /// Returns the number of arrivals expected from `from_ns` until `to_ns`: the integral of the rate, or for a trace
+    /// the number of its arrivals.
     pub fn expected(&self, from_ns: u64, to_ns: u64) -> f64 {
         let until = |t_ns: u64| match &self.law {
             Law::Constant(constant) => constant.expected(t_ns as f64),
@@ -184,9 +168,9 @@ impl Recorded {
             _ => (0, k),
         };
         let begin = round.saturating_mul(self.every_ns.unwrap_or(0));
-        self.times.get(place as usize).map_or(u64::MAX, |time| {
-            time.saturating_add(self.offset_ns).saturating_add(begin)
-        })
+        self.times
+            .get(place as usize)
+            .map_or(u64::MAX, |time| time.saturating_add(self.offset_ns).saturating_add(begin))
     }
 
     fn count_before(&self, t_ns: u64) -> u64 {
@@ -205,14 +189,10 @@ impl Recorded {
 impl Constant {
     fn new(rate: f64, ramp_ns: u64) -> Constant {
         let (rate_per_ns, ramp_ns) = (rate / 1e9, ramp_ns as f64);
-        Constant {
-            rate_per_ns,
-            ramp_ns,
-            in_ramp: rate_per_ns * ramp_ns / 2.0,
-        }
+        Constant { rate_per_ns, ramp_ns, in_ramp: rate_per_ns * ramp_ns / 2.0 }
     }
 
-    /// During the ramp Λ(t) = R·t²/(2T), afterwards Λ(t) = R·(t − T/2).
+    /// Returns the due time of arrival `k`. During the ramp Λ(t) = R·t²/(2T), afterwards Λ(t) = R·(t − T/2).
     #[inline]
     fn time_of(&self, k: u64) -> u64 {
         let k = k as f64;
@@ -232,13 +212,14 @@ impl Constant {
     }
 }
 
-/// Rounded; what is infinite becomes `u64::MAX`.
+/// Rounds to whole nanoseconds; infinity becomes `u64::MAX`.
 #[inline]
 fn nanoseconds(t: f64) -> u64 {
     (t + 0.5) as u64
 }
 
-/// The smallest number that `holds`, which all beyond it do too, searched from `near` outwards.
+/// Returns the smallest number for which `holds` returns true, searching from `near` outwards. `holds` must be true for
+/// all larger numbers too.
 fn first_from(near: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
     let (mut low, mut high, mut step) = (near, near, 1_u64);
     if holds(near) {
@@ -264,9 +245,10 @@ fn first_from(near: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
     // `low` does not hold, `high` does.
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        match holds(middle) {
-            true => high = middle,
-            false => low = middle,
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle;
         }
     }
     high

@@ -1,25 +1,24 @@
-//! A Poisson process of rate 1 that can be read from anywhere.
+//! A Poisson process of rate 1 that can be read from any position.
 //!
-//! The process is cut into cells of equal width. How many arrivals a cell has and where they lie are
-//! functions of the seed and the cell's number alone: counts of disjoint cells are independent and
-//! Poisson, and given their count the arrivals of a cell are independent and uniform in it, which
-//! together is the definition of the process (Kingman, *Poisson Processes*, §2.4). So every
-//! thread sees the same arrivals and none depends on which others were looked at. A rate other
-//! than 1, and one that changes, is a change of time.
+//! The process is cut into cells of equal width. The number of arrivals in a cell and their positions are functions of
+//! only the seed and the cell's number: counts of disjoint cells are independent and Poisson, and given their count the
+//! arrivals of a cell are independent and uniform in it, which together is the definition of the process (Kingman,
+//! *Poisson Processes*, §2.4). So every thread computes the same arrivals, and none depends on which others were read.
+//! A rate other than 1, and one that changes, is a change of time.
 
 use std::sync::Arc;
 
 /// Width of a cell, which is also its mean count.
 const WIDTH: u64 = 64;
 
-/// Cells in a block; the table of [`Poisson`] has an entry for each block.
+/// Number of cells in a block; the table of [`Poisson`] has an entry for each block.
 const BLOCK: u64 = 64;
 
-/// The table is made no longer than this ahead of a trial, which is more than 4 × 10⁹ arrivals: a trial
-/// that is ended by something else may have its end set days away.
+/// Maximum length of the table prepared before a trial, in blocks: more than 4 × 10⁹ arrivals. A trial that something
+/// else ends may have its nominal end days away.
 const AHEAD: usize = 1 << 20;
 
-/// More arrivals than any cell has: the probability of as many is below 2⁻⁶⁴.
+/// Upper limit for the arrivals of a cell: the probability of this many is below 2⁻⁶⁴.
 const MOST: usize = 160;
 
 /// SplitMix64's increment, 2⁶⁴ divided by the golden ratio (Steele, Lea, Flood, *Fast splittable
@@ -30,14 +29,14 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Debug, Clone)]
 pub(super) struct Poisson {
     key: u64,
-    /// Arrivals before each block. Clones share it until one of them reads beyond its end.
+    /// Number of arrivals before each block. Clones share the table until one of them reads beyond its end.
     before: Arc<Vec<u64>>,
-    /// The cell that was read last.
+    /// Number of the cell that was read last.
     cell: u64,
-    /// The number of its first arrival.
+    /// Number of that cell's first arrival.
     first: u64,
     count: usize,
-    /// Where its arrivals lie, as a fraction of the cell in units of 2⁻⁶⁴, ascending.
+    /// Positions of that cell's arrivals, as a fraction of the cell in units of 2⁻⁶⁴, ascending.
     places: Box<[u64; MOST]>,
 }
 
@@ -55,14 +54,14 @@ impl Poisson {
         poisson
     }
 
-    /// Counts ahead, so that no arrival before `end` makes the table grow: 2 KB for a million
-    /// arrivals, and at most [`AHEAD`] blocks.
+    /// Fills the table so that no arrival before `end` makes it grow: 2 KB for a million arrivals, and at most
+    /// [`AHEAD`] blocks.
     pub(super) fn prepare(&mut self, end: f64) {
         let blocks = ((end / (WIDTH * BLOCK) as f64) as usize + 2).min(AHEAD);
         self.grow(|before| before.len() > blocks);
     }
 
-    /// When arrival `k` comes; infinite when that is at `end` or later.
+    /// Returns the time of arrival `k`; infinity if it is at `end` or later.
     pub(super) fn time_of(&mut self, k: u64, end: f64) -> f64 {
         if k < self.first || k - self.first >= self.count as u64 {
             self.seek(k, end);
@@ -71,16 +70,13 @@ impl Poisson {
             Some(index) if index < self.count as u64 => {
                 let place = self.places[index as usize] as f64 / 2_f64.powi(64);
                 let time = (self.cell as f64 + place) * WIDTH as f64;
-                match time < end {
-                    true => time,
-                    false => f64::INFINITY,
-                }
+                if time < end { time } else { f64::INFINITY }
             }
             _ => f64::INFINITY,
         }
     }
 
-    /// How many arrivals come before `time`, give or take one that comes with it.
+    /// Returns the number of arrivals before `time`; may be wrong about an arrival exactly at `time`.
     pub(super) fn count_before(&mut self, time: f64) -> u64 {
         let cell = (time / WIDTH as f64) as u64;
         if cell != self.cell {
@@ -95,7 +91,7 @@ impl Poisson {
         self.first + places.partition_point(|&other| other < place) as u64
     }
 
-    /// Reads the cell of arrival `k`, or some cell from `end` on when it comes no earlier.
+    /// Reads the cell of arrival `k`, or a cell beyond `end` if the arrival is not before `end`.
     fn seek(&mut self, k: u64, end: f64) {
         let behind = self.first + self.count as u64;
         let (mut cell, mut first) = (self.cell + 1, behind);
@@ -141,30 +137,30 @@ impl Poisson {
     }
 }
 
-/// How many arrivals a cell has.
+/// Returns the number of arrivals of a cell.
 fn count(key: u64, cell: u64) -> u64 {
     poisson_count(draw(&mut stream(key, cell)))
 }
 
-/// The generator of a cell: its first number decides the count, the others the places.
+/// Returns the initial state of a cell's generator: its first number determines the count, the others the positions.
 fn stream(key: u64, cell: u64) -> u64 {
     mix(key.wrapping_add(cell.wrapping_mul(GOLDEN)))
 }
 
-/// SplitMix64's next number.
+/// Returns SplitMix64's next number.
 fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(GOLDEN);
     mix(*state)
 }
 
-/// SplitMix64's finalizer ("mix13" of the paper above).
+/// Applies SplitMix64's finalizer ("mix13" of the paper above).
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// The inverse of the Poisson distribution with mean [`WIDTH`], of a uniform number in units of 2⁻⁶⁴.
+/// Returns the quantile of the Poisson distribution with mean [`WIDTH`] for a uniform number in units of 2⁻⁶⁴.
 fn poisson_count(uniform: u64) -> u64 {
     let mut count = DISTRIBUTION.guide[(uniform >> 56) as usize];
     while uniform > DISTRIBUTION.cumulative[count as usize] {
@@ -174,9 +170,9 @@ fn poisson_count(uniform: u64) -> u64 {
 }
 
 struct Distribution {
-    /// The probability of at most so many, in units of 2⁻⁶⁴; the last is more than any number drawn.
+    /// Probability of at most `n` arrivals, by `n`, in units of 2⁻⁶⁴; the last entry exceeds every number drawn.
     cumulative: [u64; MOST],
-    /// The smallest count that a number with these leading 8 bits can stand for.
+    /// Smallest count to which a number with these leading 8 bits can correspond.
     guide: [u8; 256],
 }
 
@@ -245,27 +241,24 @@ mod tests {
         assert!(gaps.iter().all(|&gap| gap >= 0.0));
         gaps.sort_unstable_by(f64::total_cmp);
         // Kolmogorov–Smirnov: the largest distance from 1 − e⁻ˣ; 1.95/√n is passed once in 1000.
-        let distance = gaps.iter().enumerate().map(|(i, gap)| {
-            let want = 1.0 - (-gap).exp();
-            let (low, high) = (i as f64 / N as f64, (i + 1) as f64 / N as f64);
-            (want - low).abs().max((want - high).abs())
-        });
-        let distance = distance.fold(0.0, f64::max);
+        let distance = gaps
+            .iter()
+            .enumerate()
+            .map(|(i, gap)| {
+                let want = 1.0 - (-gap).exp();
+                let (low, high) = (i as f64 / N as f64, (i + 1) as f64 / N as f64);
+                (want - low).abs().max((want - high).abs())
+            })
+            .fold(0.0, f64::max);
         assert!(distance < 1.95 / (N as f64).sqrt(), "{distance}");
         // Neighbouring gaps do not know each other, across the edges of cells neither.
         let mean = times[N] / N as f64;
-        let gaps: Vec<f64> = times
-            .windows(2)
-            .map(|pair| pair[1] - pair[0] - mean)
-            .collect();
+        let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0] - mean).collect();
         let lagged: f64 = gaps.windows(2).map(|pair| pair[0] * pair[1]).sum();
-        assert!(
-            (lagged / N as f64).abs() < 4.0 / (N as f64).sqrt(),
-            "{lagged}"
-        );
+        assert!((lagged / N as f64).abs() < 4.0 / (N as f64).sqrt(), "{lagged}");
     }
 
-    /// Windows that are not the cells: narrower, wider, and across their edges.
+    /// Checks windows other than the cells: narrower, wider, and across their edges.
     #[test]
     fn counts_have_a_variance_equal_to_their_mean() {
         for (width, windows) in [(10.0, 100_000), (100.0, 20_000), (1000.0, 5000)] {
@@ -280,15 +273,9 @@ mod tests {
             let mean = counts.iter().sum::<f64>() / n;
             let variance = counts.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
             // Four standard errors of either.
-            assert!(
-                (mean / width - 1.0).abs() < 4.0 / (width * n).sqrt(),
-                "{mean}"
-            );
+            assert!((mean / width - 1.0).abs() < 4.0 / (width * n).sqrt(), "{mean}");
             let error = ((2.0 + 1.0 / width) / n).sqrt();
-            assert!(
-                (variance / width - 1.0).abs() < 4.0 * error,
-                "{variance} of {width}"
-            );
+            assert!((variance / width - 1.0).abs() < 4.0 * error, "{variance} of {width}");
         }
     }
 
@@ -328,7 +315,7 @@ mod tests {
         assert_eq!(same, 0);
     }
 
-    /// A finite process must not be searched for ever.
+    /// A search in a finite process must end.
     #[test]
     fn nothing_comes_after_the_end() {
         let mut poisson = Poisson::new(SEED);

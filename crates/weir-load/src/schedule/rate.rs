@@ -1,29 +1,28 @@
-//! The rate over time, its integral Λ, and the inverse of that.
+//! Rate over time, its integral Λ, and the inverse of Λ.
 //!
-//! The rate is linear in pieces, so Λ is quadratic in pieces and Λ⁻¹ a square root. Both are
-//! computed in forms that lose no digits to cancellation and in which every single operation is
-//! monotone, so that rounding never makes a later arrival due before an earlier one: Poisson
-//! arrivals may lie closer together than the last digit of their time.
+//! The rate is piecewise linear, so Λ is piecewise quadratic and Λ⁻¹ a square root. Both are computed in forms that
+//! lose no digits to cancellation and in which every single operation is monotone, so that rounding never makes a later
+//! arrival due before an earlier one: Poisson arrivals may lie closer together than the last digit of their time.
 
 use weir_model::load::Segment;
 
 const NS_PER_S: f64 = 1e9;
 
-/// Λ(t), the number of arrivals expected until `t`. Times are nanoseconds since the trial's start.
+/// The function Λ(t), the number of arrivals expected until `t`. Times are nanoseconds since the trial's start.
 #[derive(Debug, Clone)]
 pub(super) struct CumulativeRate {
-    /// Pieces in which something is due, in the order of time; Λ is constant between them.
+    /// Pieces in which arrivals are due, in the order of time; Λ is constant between them.
     pieces: Vec<Piece>,
-    /// Λ(∞).
+    /// Limit Λ(∞).
     total: f64,
-    /// The piece of the last inversion: the next is nearly always in the same.
+    /// Index of the piece of the last inversion: the next is nearly always in the same.
     current: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     start: f64,
-    /// Infinite for the last piece, if its rate stays.
+    /// End of the piece; infinite for the last one, if its rate stays.
     end: f64,
     /// Λ(start).
     before: f64,
@@ -36,26 +35,26 @@ struct Piece {
     inverse: Inverse,
 }
 
-/// How the time is found at which Λ has a given value.
+/// Formula for the time at which Λ has a given value.
 #[derive(Debug, Clone, Copy)]
 enum Inverse {
     /// The rate is constant.
     Flat,
-    /// The rate grows at least twofold. Continued to the left it is zero at `time`, where Λ would
-    /// be `value`; from there Λ is a parabola with its vertex in the origin. `scale` is 2/slope.
+    /// The rate grows at least twofold. Extended to the left, the rate is zero at `time`, at which Λ would be `value`;
+    /// from there Λ is a parabola with its vertex in the origin. `scale` is 2/slope.
     Rising { time: f64, value: f64, scale: f64 },
-    /// The mirror image: the rate falls to half or less.
+    /// The rate falls to half or less: the mirror image of `Rising`.
     Falling { time: f64, value: f64, scale: f64 },
-    /// The rate grows less than twofold, to `to`: the vertex may be so far away that the distance to
-    /// it swallows all digits. The textbook's other root, seen from the end.
+    /// The rate grows less than twofold, to `to`: the vertex may be so far away that the distance to it loses all
+    /// digits. Uses the alternative form of the quadratic root, measured from the end.
     GentlyRising { to: f64 },
     /// The rate falls, but not to half.
     GentlyFalling,
 }
 
 impl CumulativeRate {
-    /// A ramp of `ramp_ns` from zero to the first segment's rate, then the segments; the rate at the
-    /// end of the last one stays for ever. Rates below zero count as zero.
+    /// Creates a ramp of `ramp_ns` from zero to the first segment's rate, followed by the segments; the rate at the end
+    /// of the last one stays for ever. Rates below zero count as zero.
     pub(super) fn new(segments: &[Segment], ramp_ns: u64) -> CumulativeRate {
         let mut rate = CumulativeRate {
             pieces: Vec::with_capacity(segments.len() + 2),
@@ -98,12 +97,12 @@ impl CumulativeRate {
         });
     }
 
-    /// Λ(∞).
+    /// Returns Λ(∞).
     pub(super) fn total(&self) -> f64 {
         self.total
     }
 
-    /// Λ(t).
+    /// Returns Λ(t).
     pub(super) fn value_at(&self, t: f64) -> f64 {
         let behind = self.pieces.partition_point(|piece| piece.start <= t);
         match behind.checked_sub(1) {
@@ -112,10 +111,10 @@ impl CumulativeRate {
         }
     }
 
-    /// The latest time at which Λ is still `value`; infinite when it never gets beyond.
+    /// Returns the latest time at which Λ is still `value`; infinity if Λ never exceeds it.
     ///
-    /// The latest, because an arrival stands at the begin of its interval: what falls on the edge of
-    /// a pause is due after the pause.
+    /// The latest, because an arrival is at the beginning of its interval: an arrival on the edge of a pause is due
+    /// after the pause.
     pub(super) fn time_of(&mut self, value: f64) -> f64 {
         if value >= self.total {
             return f64::INFINITY;
@@ -130,18 +129,15 @@ impl CumulativeRate {
     }
 }
 
-/// Sums that are whole but for rounding become whole: otherwise an arrival on the edge of a pause
-/// might fall to its wrong side. What that moves is far below a nanosecond.
+/// Rounds sums that are whole except for rounding errors: otherwise an arrival on the edge of a pause might fall to the
+/// wrong side. The change is far below a nanosecond.
 fn whole(value: f64) -> f64 {
     let nearest = value.round();
-    match (value - nearest).abs() <= 1e-13 * nearest {
-        true => nearest,
-        false => value,
-    }
+    if (value - nearest).abs() <= 1e-13 * nearest { nearest } else { value }
 }
 
 impl Inverse {
-    /// `from`, `to` per nanosecond.
+    /// Chooses the formula for a piece; `from` and `to` are rates per nanosecond.
     fn of(start: f64, before: f64, from: f64, to: f64, slope: f64) -> Inverse {
         if slope == 0.0 {
             return Inverse::Flat;
@@ -150,16 +146,8 @@ impl Inverse {
         match slope > 0.0 {
             true if from > to / 2.0 => Inverse::GentlyRising { to },
             false if to > from / 2.0 => Inverse::GentlyFalling,
-            true => Inverse::Rising {
-                time: start - back,
-                value: before - below,
-                scale,
-            },
-            false => Inverse::Falling {
-                time: start - back,
-                value: before - below,
-                scale,
-            },
+            true => Inverse::Rising { time: start - back, value: before - below, scale },
+            false => Inverse::Falling { time: start - back, value: before - below, scale },
         }
     }
 }
@@ -174,20 +162,16 @@ impl Piece {
         value.min(self.after)
     }
 
-    /// `value` lies in `before..after`.
+    /// Returns the time at which Λ is `value`, which must lie in `before..after`.
     fn time_of(&self, value: f64) -> f64 {
         let time = match self.inverse {
             Inverse::Flat => self.start + (value - self.before) / self.rate,
-            Inverse::Rising {
-                time,
-                value: vertex,
-                scale,
-            } => time + ((value - vertex).max(0.0) * scale).sqrt(),
-            Inverse::Falling {
-                time,
-                value: vertex,
-                scale,
-            } => time - ((vertex - value).max(0.0) * scale).sqrt(),
+            Inverse::Rising { time, value: vertex, scale } => {
+                time + ((value - vertex).max(0.0) * scale).sqrt()
+            }
+            Inverse::Falling { time, value: vertex, scale } => {
+                time - ((vertex - value).max(0.0) * scale).sqrt()
+            }
             Inverse::GentlyRising { to } => {
                 let left = self.after - value;
                 let root = (to * to - 2.0 * self.slope * left).max(0.0).sqrt();
@@ -210,11 +194,7 @@ mod tests {
     use super::*;
 
     fn seconds(from: f64, to: f64, seconds: f64) -> Segment {
-        Segment {
-            from,
-            to,
-            ns: (seconds * 1e9) as u64,
-        }
+        Segment { from, to, ns: (seconds * 1e9) as u64 }
     }
 
     #[test]
@@ -245,8 +225,8 @@ mod tests {
     }
 
     proptest! {
-        /// Steep and gentle, up and down, to and from zero: Λ(Λ⁻¹(s)) = s within what a nanosecond
-        /// is worth.
+        /// Checks Λ(Λ⁻¹(s)) = s within the equivalent of a nanosecond, for steep and gentle pieces, up and down, to and
+        /// from zero.
         #[test]
         fn the_inverse_inverts(
             ends in prop::collection::vec((0.0_f64..1e6, 0.0_f64..1e6, 1_u64..100), 1..6),
@@ -273,7 +253,7 @@ mod tests {
             }
         }
 
-        /// Values closer than any digit that matters.
+        /// Uses values closer than any digit that matters.
         #[test]
         fn rounding_never_turns_the_order(
             from in 0.0_f64..5e6, to in 0.0_f64..5e6, hours in 1_u64..10,

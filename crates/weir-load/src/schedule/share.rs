@@ -1,31 +1,28 @@
-//! How threads deal arrivals among themselves.
+//! Division of arrivals among threads.
 
-/// One thread's share of a contiguous range of arrivals: every `step`-th.
+/// One thread's share of a contiguous range of arrivals: every n-th of them, with n threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// The next arrival of this thread.
+    /// Number of the next arrival of this thread.
     pub next: u64,
-    /// First arrival behind the range.
+    /// Number of the first arrival after the range.
     pub end: u64,
 }
 
 impl Share {
-    /// The arrivals in `from..end` that fall to `thread` of `threads`.
+    /// Creates the share of `thread` of `threads` in the arrivals `from..end`.
     pub fn new(from: u64, end: u64, thread: u64, threads: u64) -> Share {
         let behind = (thread + threads - from % threads) % threads;
-        Share {
-            next: from + behind,
-            end,
-        }
+        Share { next: from + behind, end }
     }
 
-    /// Those of the same thread that are not before `first`.
+    /// Returns the part of this thread's share that is not before `first`.
     #[must_use]
     pub fn not_before(&self, first: u64, thread: u64, threads: u64) -> Share {
         Share::new(first.max(self.next), self.end, thread, threads)
     }
 
-    /// How many are left.
+    /// Returns the number of arrivals left.
     pub fn left(&self, threads: u64) -> u64 {
         self.end.saturating_sub(self.next).div_ceil(threads)
     }

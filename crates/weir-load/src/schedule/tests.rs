@@ -9,14 +9,11 @@ fn constant(rate: f64, ramp_ns: u64) -> Schedule {
 }
 
 fn varied(segments: &[Segment], spacing: Spacing, ramp_ns: u64) -> Schedule {
-    let arrivals = Arrivals::Varied {
-        segments: segments.to_vec(),
-        spacing,
-    };
+    let arrivals = Arrivals::Varied { segments: segments.to_vec(), spacing };
     Schedule::new(&arrivals, ramp_ns).unwrap()
 }
 
-/// From one rate to another within some seconds.
+/// Creates a segment from one rate to another within `ns` nanoseconds.
 fn segment(from: f64, to: f64, ns: u64) -> Segment {
     Segment { from, to, ns }
 }
@@ -32,7 +29,7 @@ fn assert_counts(schedule: &mut Schedule, counts: &[(u64, u64)]) {
     }
 }
 
-/// Everything that is promised about a moment and the arrivals around it.
+/// Checks all guarantees about a time and the arrivals around it.
 fn inverse_at(schedule: &mut Schedule, t: u64) -> Result<(), TestCaseError> {
     let k = schedule.count_before(t);
     prop_assert!(schedule.time_of(k) >= t);
@@ -85,13 +82,7 @@ fn steps_a_pause_and_the_end() {
     let mut schedule = varied(&segments, Spacing::Even, 0);
     // The pause begins where the hundredth interval ends.
     assert_eq!(due(&mut schedule, 99..101), [990_000_000, 3 * S]);
-    let counts = [
-        (S, 100),
-        (3 * S, 100),
-        (3 * S + 1, 101),
-        (100 * S, 200),
-        (u64::MAX, 200),
-    ];
+    let counts = [(S, 100), (3 * S, 100), (3 * S + 1, 101), (100 * S, 200), (u64::MAX, 200)];
     assert_counts(&mut schedule, &counts);
     assert_eq!(schedule.time_of(200), u64::MAX);
     assert_eq!(schedule.time_of(u64::MAX), u64::MAX);
@@ -121,30 +112,13 @@ fn a_trace_is_repeated_as_it_was() {
     let times: Arc<[u64]> = Arc::from([0, 5, 5, 70]);
     let mut schedule = Schedule::trace(times.clone(), 10, None);
     assert_eq!(due(&mut schedule, 0..5), [10, 15, 15, 80, u64::MAX]);
-    let counts = [
-        (0, 0),
-        (10, 0),
-        (11, 1),
-        (15, 1),
-        (16, 3),
-        (80, 3),
-        (81, 4),
-        (u64::MAX, 4),
-    ];
+    let counts = [(0, 0), (10, 0), (11, 1), (15, 1), (16, 3), (80, 3), (81, 4), (u64::MAX, 4)];
     assert_counts(&mut schedule, &counts);
     assert_eq!(schedule.expected(11, 80), 2.0);
     // And again each time 100 ns have passed.
     let mut schedule = Schedule::trace(times, 10, Some(100));
     assert_eq!(due(&mut schedule, 2..7), [15, 80, 110, 115, 115]);
-    let counts = [
-        (0, 0),
-        (80, 3),
-        (81, 4),
-        (110, 4),
-        (111, 5),
-        (181, 8),
-        (1010, 40),
-    ];
+    let counts = [(0, 0), (80, 3), (81, 4), (110, 4), (111, 5), (181, 8), (1010, 40)];
     assert_counts(&mut schedule, &counts);
     assert_eq!(schedule.expected(210, 310), 4.0);
 }
@@ -155,8 +129,7 @@ fn there_is_no_schedule_without_an_open_loop() {
     assert!(Schedule::new(&Arrivals::Held, 0).is_none());
 }
 
-/// A Poisson process whose rate changes is one in which counts of every stretch have a mean and a
-/// variance of Λ's difference there.
+/// In any interval of a Poisson process with a changing rate, mean and variance of the count equal the difference of Λ.
 #[test]
 fn poisson_arrivals_follow_ramps_and_steps() {
     const RUNS: u64 = 400;

@@ -1,4 +1,4 @@
-//! Why a request cannot be made from what the user wrote.
+//! Errors in the user's specification of a request.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use weir_http::request::EncodeError;
 
 use super::lines::LinesError;
 
-/// The part of a request that a text belongs to.
+/// Part of a request to which a text belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// The request target.
@@ -28,12 +28,12 @@ impl fmt::Display for Part {
     }
 }
 
-/// Where a slot stands.
+/// Position of a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// In which part of the request.
+    /// Part of the request.
     pub part: Part,
-    /// At which character of it, from 1.
+    /// Position of the character within the part, from 1.
     pub character: usize,
 }
 
@@ -43,64 +43,62 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a request cannot be made from what the user wrote.
+/// Reason why a request cannot be made from the user's specification.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// It is no request, slots or not.
+    /// The request is invalid regardless of slots.
     #[error(transparent)]
     Request(#[from] EncodeError),
     /// No slot has this name.
     #[error("{place}: `{}` is not a slot", .slot.escape_debug())]
     Unknown {
-        /// Where it stands.
+        /// Position of the slot.
         place: Place,
-        /// Its name as it was written.
+        /// Name of the slot as written.
         slot: String,
-        /// The name that was most likely meant.
+        /// Name that was most likely meant, if any.
         nearest: Option<&'static str>,
     },
     /// A slot begins and does not end.
     #[error("{0}: the slot has no `}}}}`")]
     Open(Place),
-    /// What stands after a slot's colon is missing or not what it should be.
+    /// The argument after a slot's colon is missing or invalid.
     #[error("{place}: `{}` is not {wanted}", .slot.escape_debug())]
     Argument {
-        /// Where it stands.
+        /// Position of the slot.
         place: Place,
-        /// The slot as it was written.
+        /// The slot as written.
         slot: String,
-        /// What would have been understood.
+        /// Description of a valid argument.
         wanted: &'static str,
     },
     /// A file cannot fill the slot that names it.
     #[error(transparent)]
     File(#[from] LinesError),
-    /// A line of a file would break the request where it is to stand.
+    /// A line of a file would break the request at the slot's position.
     #[error("{}:{line}: the line {fault}, and {part} must not", .file.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line's number, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// Where it would stand.
+        /// Part of the request that would contain the line.
         part: Part,
-        /// What is wrong with it, as a predicate.
+        /// Fault of the line, as a predicate.
         fault: &'static str,
     },
-    /// The user's own Content-Length cannot be right: it, or the content, differs from request to
-    /// request.
+    /// The user's own Content-Length cannot be right: either it or the content differs from request to request.
     #[error("field content-length is given, and slots change it or the length of the content")]
     Length,
 }
 
 impl TemplateError {
-    /// What to do about it, where that is not plain.
+    /// Returns advice on how to correct the error, unless it is obvious.
     pub fn hint(&self) -> Option<String> {
         match self {
-            TemplateError::Unknown {
-                nearest: Some(nearest),
-                ..
-            } => Some(format!("did you mean `{{{{{nearest}}}}}`?")),
+            TemplateError::Unknown { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean `{{{{{nearest}}}}}`?"))
+            }
             TemplateError::Unknown { .. } => Some(
                 "slots are `{{sequence}}`, `{{random}}`, `{{random:1..6}}`, `{{line:FILE}}` and \
                  `{{pick:FILE}}`; a plain `{{` is written `{{{{`"

@@ -6,39 +6,39 @@ use std::sync::Arc;
 
 use crate::files::{LARGEST_DATA, read_at_most};
 
-/// Longest line in bytes.
+/// Maximum length of a line, bytes.
 pub const LONGEST_LINE: usize = 64 * 1024;
 
-/// Why a file cannot fill slots.
+/// Reason why a file cannot fill slots.
 #[derive(Debug, thiserror::Error)]
 pub enum LinesError {
     /// The file cannot be read, or is too large.
     #[error("cannot read {}: {error}", .file.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         error: std::io::Error,
     },
-    /// The file has no line.
+    /// The file is empty.
     #[error("{} is empty: there is no line to take", .0.display())]
     Empty(PathBuf),
-    /// A line is too long.
+    /// A line is longer than [`LONGEST_LINE`].
     #[error("{}:{line}: the line is longer than {} KiB", .file.display(), LONGEST_LINE >> 10)]
     Long {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
 }
 
-/// Files read so far, each once however many slots name it.
+/// Files read so far, each only once even if several slots name it.
 #[derive(Debug, Default)]
 pub struct Files(BTreeMap<PathBuf, Arc<Lines>>);
 
 impl Files {
-    /// Takes the text of a file from elsewhere, so that it need not be on this machine.
+    /// Adds a file with the given text, so that it need not be on this machine.
     ///
     /// # Errors
     /// The text cannot be used.
@@ -48,7 +48,7 @@ impl Files {
         Ok(())
     }
 
-    /// The files read so far, each with a text that has its lines.
+    /// Returns the files read so far, each with a text that has the same lines.
     pub fn texts(&self) -> impl Iterator<Item = (&Path, Vec<u8>)> {
         self.0.iter().map(|(path, lines)| {
             let all: Vec<&[u8]> = (0..lines.count()).map(|n| lines.get(n)).collect();
@@ -56,7 +56,7 @@ impl Files {
         })
     }
 
-    /// The lines of a file; a relative path starts from the current folder.
+    /// Returns the lines of a file; a relative path starts from the current directory.
     ///
     /// # Errors
     /// The file cannot be used.
@@ -70,22 +70,20 @@ impl Files {
     }
 }
 
-/// Lines without their ends, one after the other. At least one.
+/// Lines of a file without their line ends, one after the other; at least one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lines {
     pub(super) file: PathBuf,
     bytes: Box<[u8]>,
-    /// Where each line ends in `bytes`, which is where the next one begins.
+    /// End of each line in `bytes`, which is the beginning of the next one.
     ends: Box<[u32]>,
     longest: usize,
 }
 
 impl Lines {
     fn read(file: &Path) -> Result<Lines, LinesError> {
-        let text = read_at_most(file, LARGEST_DATA).map_err(|error| LinesError::Read {
-            file: file.to_owned(),
-            error,
-        })?;
+        let text = read_at_most(file, LARGEST_DATA)
+            .map_err(|error| LinesError::Read { file: file.to_owned(), error })?;
         Lines::new(file, &text)
     }
 
@@ -116,18 +114,18 @@ impl Lines {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of lines.
     #[inline]
     pub(super) fn count(&self) -> u64 {
         self.ends.len() as u64
     }
 
-    /// Bytes of the longest one.
+    /// Returns the length of the longest line, bytes.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
 
-    /// A line by its number, from 0; after the last one comes the first again.
+    /// Returns a line by its number, from 0; after the last line comes the first again.
     #[inline]
     pub(super) fn get(&self, number: u64) -> &[u8] {
         let index = (number % self.count()) as usize;
@@ -135,11 +133,9 @@ impl Lines {
         &self.bytes[begin as usize..self.ends[index] as usize]
     }
 
-    /// The number, from 1, of the first line that is not fit.
+    /// Returns the number, from 1, of the first line for which `fit` returns false.
     pub(super) fn first_unfit(&self, fit: impl Fn(&[u8]) -> bool) -> Option<u64> {
-        (0..self.count())
-            .find(|number| !fit(self.get(*number)))
-            .map(|number| number + 1)
+        (0..self.count()).find(|number| !fit(self.get(*number))).map(|number| number + 1)
     }
 }
 
@@ -149,8 +145,9 @@ mod tests {
 
     fn lines(text: &[u8]) -> Vec<String> {
         let lines = Lines::new(Path::new("f"), text).unwrap();
-        let text = |number| String::from_utf8_lossy(lines.get(number)).into_owned();
-        (0..lines.count()).map(text).collect()
+        (0..lines.count())
+            .map(|number| String::from_utf8_lossy(lines.get(number)).into_owned())
+            .collect()
     }
 
     #[test]
@@ -177,10 +174,7 @@ mod tests {
     fn after_the_last_line_comes_the_first() {
         let lines = Lines::new(Path::new("f"), b"a\nb\nc").unwrap();
         let got = [5, 3, u64::MAX].map(|number| lines.get(number));
-        assert_eq!(
-            (got, lines.longest()),
-            ([b"c", b"a", b"a"].map(|l| &l[..]), 1)
-        );
+        assert_eq!((got, lines.longest()), ([b"c", b"a", b"a"].map(|l| &l[..]), 1));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Slots: what the user wrote between `{{` and `}}`, and what stands there in each request.
+//! Slots: parsing of the text between `{{` and `}}`, and its replacement in each request.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,15 +13,15 @@ use super::lines::{Files, Lines};
 /// Names of slots.
 const NAMES: [&str; 4] = ["sequence", "random", "line", "pick"];
 
-/// Decimal digits of the largest u64, and of the smallest i64 with its sign.
+/// Number of decimal digits of the largest u64, and of the smallest i64 with its sign.
 const LONGEST_NUMBER: usize = 20;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// A place that is filled anew for every request.
+/// Part of a request that is filled in anew for every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// The request's number, counted from here.
+    /// The request's number, counted from this start.
     Sequence(u64),
     /// A whole number from `low` to `low + span`.
     Integer { low: i64, span: u64 },
@@ -29,19 +29,18 @@ pub(super) enum Slot {
     Hex,
     /// The line with the request's number.
     Line(Arc<Lines>),
-    /// Any line.
+    /// A random line.
     Pick(Arc<Lines>),
 }
 
-/// A stretch of what the user wrote.
+/// Plain text or a slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Text(Vec<u8>),
     Slot(Slot),
 }
 
-/// Takes what the user wrote apart, with an error in the place of each slot that is none. `{{{{` stands for
-/// `{{`.
+/// Splits a text into tokens, with an error in place of each invalid slot. `{{{{` stands for `{{`.
 pub(super) fn tokens(
     mut text: &[u8],
     part: &Part,
@@ -100,15 +99,13 @@ impl Slot {
         let written = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
         let (slot, wanted) = match (name, argument) {
             (b"sequence", None) => return Ok(Slot::Sequence(0)),
-            (b"sequence", Some(start)) => (
-                number(start).map(Slot::Sequence),
-                "`sequence:` and a whole number",
-            ),
+            (b"sequence", Some(start)) => {
+                (number(start).map(Slot::Sequence), "`sequence:` and a whole number")
+            }
             (b"random", None) => return Ok(Slot::Hex),
-            (b"random", Some(range)) => (
-                integers(range),
-                "`random:` and two whole numbers such as 1..6, the smaller first",
-            ),
+            (b"random", Some(range)) => {
+                (integers(range), "`random:` and two whole numbers such as 1..6, the smaller first")
+            }
             (b"line" | b"pick", Some(path)) if !path.is_empty() => {
                 let lines = files.lines(Path::new(OsStr::from_bytes(path)))?;
                 return Ok(match name {
@@ -119,21 +116,13 @@ impl Slot {
             (b"line" | b"pick", _) => (None, "a slot with a file, such as `line:users.txt`"),
             _ => {
                 let slot = written(name);
-                return Err(TemplateError::Unknown {
-                    place,
-                    nearest: nearest(&slot),
-                    slot,
-                });
+                return Err(TemplateError::Unknown { place, nearest: nearest(&slot), slot });
             }
         };
-        slot.ok_or_else(|| TemplateError::Argument {
-            place,
-            slot: written(text),
-            wanted,
-        })
+        slot.ok_or_else(|| TemplateError::Argument { place, slot: written(text), wanted })
     }
 
-    /// What the slot inserts must not break the request where it stands (RFC 9112 §3.2 and §5).
+    /// Checks that no text inserted by the slot can break the request at this part (RFC 9112 §3.2 and §5).
     fn check(&self, part: &Part) -> Result<(), TemplateError> {
         match part {
             Part::Target => self.fits(part, "holds white space or a control character", |line| {
@@ -146,12 +135,12 @@ impl Slot {
         }
     }
 
-    /// The slot must not insert nothing.
+    /// Checks that the slot never inserts an empty text.
     pub(super) fn check_not_empty(&self, part: &Part) -> Result<(), TemplateError> {
         self.fits(part, "is empty", |line| !line.is_empty())
     }
 
-    /// Every line of a slot with a file must be fit; `fault` says what one is that is not.
+    /// Checks that `fit` returns true for every line of a slot with a file; `fault` describes a line that is not fit.
     fn fits(
         &self,
         part: &Part,
@@ -165,15 +154,10 @@ impl Slot {
             return Ok(());
         };
         let (file, part) = (lines.file.clone(), part.clone());
-        Err(TemplateError::Line {
-            file,
-            line,
-            part,
-            fault,
-        })
+        Err(TemplateError::Line { file, line, part, fault })
     }
 
-    /// Bytes that it inserts at most.
+    /// Returns the maximum number of bytes that the slot inserts.
     pub(super) fn max_len(&self) -> usize {
         match self {
             Slot::Sequence(_) | Slot::Integer { .. } => LONGEST_NUMBER,
@@ -182,7 +166,7 @@ impl Slot {
         }
     }
 
-    /// Appends what stands here in the request with this number.
+    /// Appends the slot's text for the request with this number.
     #[inline]
     pub(super) fn render(&self, number: u64, random: &mut SplitMix64, out: &mut Vec<u8>) {
         match self {
@@ -196,8 +180,7 @@ impl Slot {
             }
             Slot::Hex => {
                 let value = random.next_u64();
-                let digit = |place: u32| HEX[(value >> (60 - 4 * place)) as usize & 15];
-                out.extend((0..16).map(digit));
+                out.extend((0..16).map(|place| HEX[(value >> (60 - 4 * place)) as usize & 15]));
             }
             Slot::Line(lines) => out.extend_from_slice(lines.get(number)),
             Slot::Pick(lines) => out.extend_from_slice(lines.get(random.up_to(lines.count() - 1))),
@@ -212,13 +195,10 @@ fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
 fn integers(range: &[u8]) -> Option<Slot> {
     let middle = range.windows(2).position(|pair| pair == b"..")?;
     let (low, high): (i64, i64) = (number(&range[..middle])?, number(&range[middle + 2..])?);
-    (low <= high).then(|| Slot::Integer {
-        low,
-        span: high.abs_diff(low),
-    })
+    (low <= high).then(|| Slot::Integer { low, span: high.abs_diff(low) })
 }
 
-/// The name that was most likely meant: one that is nearly the same, or goes on the same way.
+/// Returns the name that was most likely meant: a similar one, or one that begins with the written text.
 fn nearest(written: &str) -> Option<&'static str> {
     let written = written.to_ascii_lowercase();
     let distance = |name: &str| strsim::damerau_levenshtein(name, &written);

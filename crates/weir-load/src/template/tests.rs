@@ -9,11 +9,13 @@ use weir_stats::SplitMix64;
 use super::{Files, Template, TemplateError};
 
 fn post(target: &str, fields: &[(&str, &str)], content: &str) -> RequestSpec {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     RequestSpec {
         method: "POST".to_owned(),
         target: target.to_owned(),
-        fields: fields.iter().map(own).collect(),
+        fields: fields
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
         content: content.as_bytes().to_vec(),
     }
 }
@@ -29,7 +31,7 @@ fn render(template: &Template, number: u64, seed: u64) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// What is said of a request, and what to do about it.
+/// Returns the error for a request, and its hint.
 fn refused(spec: &RequestSpec) -> (String, String) {
     let error = template(spec).unwrap_err();
     (error.to_string(), error.hint().unwrap_or_default())

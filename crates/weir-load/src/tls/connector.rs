@@ -1,4 +1,4 @@
-//! What all connections of one flow have in common.
+//! TLS settings common to all connections of one flow.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::names::{CIPHERS, DEFAULT_GROUPS, GROUPS};
 use super::tickets::{Share, Tickets};
 use super::verify::Verifier;
 
-/// What all connections of one flow have in common: made before the trial, from the user's words.
+/// TLS settings common to all connections of one flow, compiled from the user's specification before the trial.
 ///
-/// It belongs to one thread and one server name; [`Connector::for_thread`] makes another for the
-/// next thread.
+/// A connector belongs to one thread and one server name; [`Connector::for_thread`] creates another for the next
+/// thread.
 #[derive(Debug)]
 pub struct Connector {
     pub(super) config: Arc<ClientConfig>,
@@ -33,12 +33,12 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Reads all files and checks all names. `host` is the server's name or address as the user
-    /// gave it, without a port; an IPv6 address may be in brackets.
+    /// Reads all files and checks all names. `host` is the server's name or address as given by the user, without a
+    /// port; an IPv6 address may be in brackets.
     ///
     /// # Errors
-    /// A file cannot be read or has not what it should, a name is unknown, or the words contradict
-    /// each other; all of them say what to do.
+    /// A file cannot be read or lacks the necessary content, a name is unknown, or settings contradict each other;
+    /// every error has a hint on how to correct it.
     pub fn new(spec: &TlsSpec, host: &str) -> Result<Connector, SetupError> {
         let provider = provider(spec)?;
         let versions = versions(spec, &provider)?;
@@ -64,28 +64,26 @@ impl Connector {
         Ok(Connector::assemble(config, name, verifier, spec.resumption))
     }
 
-    /// Another connector of the same kind for another thread: nothing that changes is shared.
+    /// Creates another connector with the same settings for another thread; no mutable state is shared.
     pub fn for_thread(&self) -> Connector {
         let mut config = ClientConfig::clone(&self.config);
         let verifier = Arc::new(self.verifier.fresh());
-        config
-            .dangerous()
-            .set_certificate_verifier(verifier.clone());
+        config.dangerous().set_certificate_verifier(verifier.clone());
         Connector::assemble(config, self.name.clone(), verifier, self.resumption)
     }
 
-    /// A connection of this kind over a stream, for whoever asks once and may wait: what is written and read is
-    /// secured, after a handshake. It is not the engine's way, which never waits.
+    /// Wraps a stream in a TLS connection with these settings: bytes written and read are encrypted, after a handshake.
+    /// For blocking single requests; the engine, which never blocks, does not use it.
     ///
     /// # Errors
     /// The settings contradict each other.
     pub fn over<S: Read + Write>(&self, stream: S) -> io::Result<impl Read + Write + use<S>> {
-        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
-        let connection = connection.map_err(io::Error::other)?;
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .map_err(io::Error::other)?;
         Ok(StreamOwned::new(connection, stream))
     }
 
-    /// Whether connections may carry early data.
+    /// Returns true if connections may carry early data.
     pub fn offers_early_data(&self) -> bool {
         self.config.enable_early_data
     }
@@ -154,7 +152,7 @@ fn unique(
     Ok(indices)
 }
 
-/// The versions that are offered: those asked for, and of none was, all that have a cipher.
+/// Returns the versions to offer: the requested ones, or if none is requested, all that have a cipher.
 fn versions(
     spec: &TlsSpec,
     provider: &CryptoProvider,
@@ -196,19 +194,18 @@ fn check_resumption(
 }
 
 fn server_name(host: &str) -> Result<ServerName<'static>, SetupError> {
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(host);
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     ServerName::try_from(bare.to_owned()).map_err(|_| SetupError::ServerName(host.to_owned()))
 }
 
 fn alpn(names: &[String]) -> Result<Vec<Vec<u8>>, SetupError> {
-    let checked = names.iter().map(|name| match name.len() {
-        1..=255 => Ok(name.clone().into_bytes()),
-        _ => Err(SetupError::Alpn(name.clone())),
-    });
-    checked.collect()
+    names
+        .iter()
+        .map(|name| match name.len() {
+            1..=255 => Ok(name.clone().into_bytes()),
+            _ => Err(SetupError::Alpn(name.clone())),
+        })
+        .collect()
 }
 
 fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Verifier, SetupError> {
@@ -231,8 +228,7 @@ fn system_roots() -> Result<RootCertStore, SetupError> {
     // A machine's bundle may hold a few that nobody can use; a machine without any is an error.
     let (usable, _) = roots.add_parsable_certificates(found.certs);
     if usable == 0 {
-        let why = found.errors.first();
-        let why = why.map_or_else(String::new, |error| format!(": {error}"));
+        let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
         return Err(SetupError::NoSystemTrust(why));
     }
     Ok(roots)
@@ -241,9 +237,7 @@ fn system_roots() -> Result<RootCertStore, SetupError> {
 fn roots_of(path: &str) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
     for (line, certificate) in files::certificates(path, "trusted authorities")? {
-        roots
-            .add(certificate)
-            .map_err(|error| files::not_a_certificate(path, line, &error))?;
+        roots.add(certificate).map_err(|error| files::not_a_certificate(path, line, &error))?;
     }
     Ok(roots)
 }
@@ -251,8 +245,9 @@ fn roots_of(path: &str) -> Result<RootCertStore, SetupError> {
 type OwnedCertificate = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 fn client_certificate(client: &ClientCertificate) -> Result<OwnedCertificate, SetupError> {
-    let chain = files::certificates(&client.certificate, "the client's certificate")?;
-    let chain = chain.into_iter().map(|(_, certificate)| certificate);
+    let chain = files::certificates(&client.certificate, "the client's certificate")?
+        .into_iter()
+        .map(|(_, certificate)| certificate);
     Ok((chain.collect(), files::private_key(&client.key)?))
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong: before the trial ([`SetupError`]) and on a connection ([`TlsError`]).
+//! Errors before the trial ([`SetupError`]) and on a connection ([`TlsError`]).
 
 use std::borrow::Cow;
 
@@ -8,68 +8,68 @@ use weir_model::tls::names::NameError;
 
 use super::names;
 
-/// TLS cannot be set up as it was asked for.
+/// Reason why TLS cannot be set up as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// A file cannot be read.
     #[error("cannot read {path} ({what}): {source}")]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What it was to be read for.
+        /// Purpose of the file.
         what: &'static str,
-        /// What the kernel said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A file was read, and something in it is wrong.
+    /// A file was read, and its content is invalid.
     #[error("{path}:{line}: {problem}")]
     Pem {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Line, counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the error.
         problem: String,
-        /// What to do.
+        /// Advice on how to correct the error.
         hint: &'static str,
     },
-    /// A file was read, and what is needed is not in it.
+    /// A file was read, and does not contain the necessary section.
     #[error("{path} has no {what}")]
     Missing {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What is missing.
+        /// Name of the missing section.
         what: &'static str,
-        /// What to do.
+        /// Advice on how to correct the error.
         hint: &'static str,
     },
     /// Certificate and key do not belong together.
     #[error("the key in {key} is not that of the certificate in {certificate}")]
     KeyMismatch {
-        /// The certificate's file.
+        /// Path of the certificate's file.
         certificate: String,
-        /// The key's file.
+        /// Path of the key's file.
         key: String,
     },
-    /// The machine trusts nobody.
+    /// The machine has no trusted certificate authority.
     #[error("no trusted certificate authority was found on this machine{0}")]
     NoSystemTrust(String),
     /// The server's name is neither a DNS name nor an IP address.
     #[error("`{0}` is neither a DNS name nor an IP address, so no certificate can be for it")]
     ServerName(String),
-    /// A cipher or group that is unknown or cannot be spoken.
+    /// A cipher or group is unknown or not supported.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The list of ciphers has none for a version that was asked for.
+    /// The list of ciphers has none for a version that was requested.
     #[error("none of the ciphers asked for is for TLS {0}")]
     NoCipherFor(&'static str),
     /// An application protocol's name is empty or longer than 255 bytes (RFC 7301 §3.1).
     #[error("`{0}` cannot be the name of an application protocol: it must have 1 to 255 bytes")]
     Alpn(String),
-    /// A share of resumed connections that is none.
+    /// The share of resumed connections is not from 0 to 1.
     #[error("{0} is not a share of resumed connections")]
     Ratio(f64),
-    /// Early data without what it needs.
+    /// Early data is requested without TLS 1.3 or resumption, which it needs.
     #[error("early data needs TLS 1.3 and resumption")]
     EarlyData,
     /// The TLS library refuses the combination.
@@ -78,7 +78,7 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// What to do about it, where that is known.
+    /// Returns advice on how to correct the error, if known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             SetupError::Unreadable { .. } => "name a readable PEM file",
@@ -89,9 +89,7 @@ impl SetupError {
             }
             SetupError::Name(error) => return Some(error.hint()),
             SetupError::NoCipherFor(version) => {
-                return Some(format!(
-                    "add one for TLS {version}, or do not ask for that version"
-                ));
+                return Some(format!("add one for TLS {version}, or do not ask for that version"));
             }
             SetupError::Ratio(_) => "give a number from 0 to 1",
             SetupError::EarlyData => {
@@ -105,7 +103,7 @@ impl SetupError {
     }
 }
 
-/// What went wrong on a connection, as far as it is counted apart.
+/// Kind of an error on a connection; each kind is counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum TlsErrorKind {
@@ -113,17 +111,17 @@ pub enum TlsErrorKind {
     CertificateExpired,
     /// The server's certificate is not valid yet.
     CertificateNotYetValid,
-    /// Nobody who is trusted has signed the server's certificate.
+    /// The server's certificate is not signed by a trusted authority.
     UnknownIssuer,
     /// The server's certificate is for other names.
     NameMismatch,
-    /// The server's certificate is bad in another way.
+    /// The server's certificate is invalid for another reason.
     BadCertificate,
     /// The server ended the connection with an alert (RFC 8446 §6.2).
     AlertReceived,
     /// The server wants a version, cipher or group that is not offered.
     Incompatible,
-    /// What came is not TLS.
+    /// The received bytes are not TLS.
     NotTls,
     /// The server broke the protocol.
     Misbehaved,
@@ -131,20 +129,19 @@ pub enum TlsErrorKind {
     BadRecord,
     /// A record is longer than allowed (RFC 8446 §5.2).
     OversizedRecord,
-    /// The handshake's messages are longer than any honest ones.
+    /// The handshake's messages are longer than any legitimate ones.
     HandshakeTooLarge,
     /// The connection ended in the handshake.
     ClosedInHandshake,
     /// The connection ended inside a record.
     Truncated,
-    /// Something was to be sent before the handshake was done, or after the close.
+    /// Content was to be sent before the handshake was complete, or after an error.
     NotOpen,
-    /// The TLS library gave up for a reason of its own.
+    /// The TLS library failed for a reason of its own.
     Internal,
 }
 
-/// What went wrong on a connection. Cheap to make, copy and count: the words are only made when
-/// they are asked for.
+/// Error on a connection. Cheap to create, copy and count: its text is created only on request.
 #[derive(Debug, Clone)]
 pub struct TlsError {
     kind: TlsErrorKind,
@@ -152,32 +149,24 @@ pub struct TlsError {
     cause: Option<Error>,
 }
 
-/// What a connection's TLS comes to, or what went wrong.
+/// Result of an operation on a TLS connection.
 pub(super) type Result<T> = std::result::Result<T, TlsError>;
 
 impl TlsError {
     pub(super) fn new(kind: TlsErrorKind) -> TlsError {
-        TlsError {
-            kind,
-            alert: 0,
-            cause: None,
-        }
+        TlsError { kind, alert: 0, cause: None }
     }
 
     pub(super) fn alert(code: u8) -> TlsError {
-        TlsError {
-            kind: TlsErrorKind::AlertReceived,
-            alert: code,
-            cause: None,
-        }
+        TlsError { kind: TlsErrorKind::AlertReceived, alert: code, cause: None }
     }
 
     pub(super) fn misbehaved(how: PeerMisbehaved) -> TlsError {
         TlsError::from(Error::PeerMisbehaved(how))
     }
 
-    /// What went wrong with TLS over a stream that waits ([`Connector::over`](super::Connector::over)); `None`: it
-    /// was not TLS.
+    /// Returns the TLS error behind an error of a blocking stream ([`Connector::over`](super::Connector::over)); `None`
+    /// if TLS is not the cause.
     pub fn of_stream(error: &std::io::Error) -> Option<TlsError> {
         let cause = error.get_ref()?.downcast_ref::<Error>()?;
         Some(match cause {
@@ -188,14 +177,14 @@ impl TlsError {
         })
     }
 
-    /// What it is, as far as it is counted apart.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> TlsErrorKind {
         self.kind
     }
 
-    /// A number below 512 that is the same for errors that are counted together: the kind, or 256
-    /// plus the code of the alert that was received. Words differ only in details between errors of
-    /// one number, so an engine asks for [`TlsError::words`] when it sees a number first.
+    /// Returns a number below 512 that is equal for errors that are counted together: the kind, or 256 plus the code of
+    /// the alert that was received. Texts of errors with the same number differ only in details, so an engine needs
+    /// [`TlsError::words`] only when a number occurs for the first time.
     pub fn id(&self) -> u16 {
         match self.kind {
             TlsErrorKind::AlertReceived => 256 + u16::from(self.alert),
@@ -203,7 +192,7 @@ impl TlsError {
         }
     }
 
-    /// What happened, for people.
+    /// Returns a readable description.
     pub fn words(&self) -> Cow<'static, str> {
         let fixed = match self.kind {
             TlsErrorKind::AlertReceived => {
@@ -282,11 +271,7 @@ impl From<Error> for TlsError {
             | Error::InappropriateHandshakeMessage { .. } => TlsErrorKind::Misbehaved,
             _ => TlsErrorKind::Internal,
         };
-        TlsError {
-            kind,
-            alert: 0,
-            cause: Some(cause),
-        }
+        TlsError { kind, alert: 0, cause: Some(cause) }
     }
 }
 

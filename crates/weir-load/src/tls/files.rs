@@ -1,4 +1,4 @@
-//! PEM files (RFC 7468), read so that an error says where it is.
+//! PEM files (RFC 7468), read so that an error contains its line.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::files::{LARGEST_DESCRIPTION, read_at_most};
 
 /// A section of a PEM file.
 struct Section<'a> {
-    /// What it says it is: `CERTIFICATE`.
+    /// Label of the section, such as `CERTIFICATE`.
     label: &'a str,
-    /// The line it begins at, counted from 1.
+    /// Number of the line at which the section begins, from 1.
     line: usize,
-    /// From its first line to its last.
+    /// Text from the section's first line to its last.
     text: &'a str,
 }
 
@@ -27,8 +27,8 @@ pub(super) fn certificates(
     let sections = sections(path, &text)?;
     let mut found = Vec::new();
     for section in sections.iter().filter(|s| s.label == "CERTIFICATE") {
-        let certificate = CertificateDer::from_pem_slice(section.text.as_bytes());
-        let certificate = certificate.map_err(|_| broken(path, section))?;
+        let certificate = CertificateDer::from_pem_slice(section.text.as_bytes())
+            .map_err(|_| broken(path, section))?;
         found.push((section.line, certificate));
     }
     if found.is_empty() {
@@ -69,12 +69,8 @@ pub(super) fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, SetupErr
 }
 
 fn read(path: &str, what: &'static str) -> Result<String, SetupError> {
-    let bytes = read_at_most(Path::new(path), LARGEST_DESCRIPTION);
-    let bytes = bytes.map_err(|source| SetupError::Unreadable {
-        path: path.to_owned(),
-        what,
-        source,
-    })?;
+    let bytes = read_at_most(Path::new(path), LARGEST_DESCRIPTION)
+        .map_err(|source| SetupError::Unreadable { path: path.to_owned(), what, source })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -82,15 +78,12 @@ fn broken(path: &str, section: &Section<'_>) -> SetupError {
     SetupError::Pem {
         path: path.to_owned(),
         line: section.line,
-        problem: format!(
-            "what is between BEGIN and END {} is not base64",
-            section.label
-        ),
+        problem: format!("what is between BEGIN and END {} is not base64", section.label),
         hint: "copy the section again, all lines of it",
     }
 }
 
-/// A certificate that is base64, but not a certificate.
+/// Creates the error for a certificate that is base64, but not a usable certificate.
 pub(super) fn not_a_certificate(path: &str, line: usize, why: &rustls::Error) -> SetupError {
     SetupError::Pem {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! The handshake: rustls, driven record by record.
+//! TLS handshake: rustls, driven record by record.
 
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
@@ -10,32 +10,32 @@ use super::negotiated::{EarlyData, Negotiated};
 use super::open::Open;
 use super::records::{HEADER, MAX_PLAINTEXT, content};
 
-/// What a record grows by at most in TLS 1.3: header, content type, tag.
+/// Maximum growth of a record in TLS 1.3: header, content type, tag.
 const RECORD_GROWTH: usize = HEADER + 1 + 16;
-/// EndOfEarlyData as a record body: a message without content, its type, the tag.
+/// Length of EndOfEarlyData as a record body: a message without content, its type, the tag.
 const END_OF_EARLY_DATA: usize = 4 + 1 + 16;
 
-/// A handshake under way.
+/// A handshake in progress.
 pub(super) struct Handshake {
     connection: UnbufferedClientConnection,
     keeps_tickets: bool,
-    /// Early data that may still be sent, in bytes; none once the server has said anything.
+    /// Amount of early data that may still be sent, in bytes; 0 once the server has sent a record.
     early_room: usize,
     early_sent: bool,
     early_accepted: bool,
     heard: bool,
 }
 
-/// What a record did to a handshake.
+/// Result of handing a record to a handshake.
 pub(super) struct Step {
-    /// Bytes at the front of the buffer that are done with. The others are part of a message that
-    /// goes on in the next record, and must come again in front of it, as they are.
+    /// Number of bytes at the front of the buffer that have been processed. The others are part of a message that
+    /// continues in the next record, and must be passed again before it, unchanged.
     pub(super) used: usize,
     pub(super) complete: bool,
 }
 
 impl Handshake {
-    /// Begins: appends the ClientHello.
+    /// Begins a handshake: appends the ClientHello.
     pub(super) fn begin(connector: &mut Connector, out: &mut Vec<u8>) -> Result<Handshake> {
         connector.tickets.offer(connector.share.next());
         let (config, name) = (connector.config.clone(), connector.name.clone());
@@ -65,7 +65,7 @@ impl Handshake {
         }
     }
 
-    /// Appends early data if all of it may be sent; says whether it was.
+    /// Appends early data if all of it may be sent; returns true if it was.
     pub(super) fn early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         if plaintext.is_empty() || plaintext.len() > self.early_room {
             return Ok(false);
@@ -89,12 +89,12 @@ impl Handshake {
         Ok(true)
     }
 
-    /// Whether the server has said anything yet.
+    /// Returns true if the server has sent a record.
     pub(super) fn heard(&self) -> bool {
         self.heard
     }
 
-    /// Takes one whole record, behind what earlier ones left over; appends what must be sent.
+    /// Processes one whole record, preceded by the rest of earlier ones; appends the bytes to be sent.
     pub(super) fn record(&mut self, buffer: &mut [u8], out: &mut Vec<u8>) -> Result<Step> {
         self.heard = true;
         self.early_room = 0;
@@ -135,8 +135,8 @@ impl Handshake {
         }
     }
 
-    /// Appends the alert that rustls has for the server after an error. It has no input then: rustls
-    /// looks for what it must send first.
+    /// Appends the alert that rustls has for the server after an error. Passes no input: rustls handles pending output
+    /// first.
     fn flush(&mut self, out: &mut Vec<u8>) {
         while self.connection.wants_write() {
             match self.connection.process_tls_records(&mut []).state {
@@ -165,9 +165,9 @@ impl Handshake {
     }
 }
 
-/// Whether a record is the client's EndOfEarlyData, which it sends if and only if the server
-/// accepted early data (RFC 8446 §4.5). rustls does not tell users of its unbuffered interface; no
-/// other message of this flight, a Finished or a certificate, is that short.
+/// Returns true if a record is the client's EndOfEarlyData, which it sends if and only if the server accepted early
+/// data (RFC 8446 §4.5). The unbuffered interface of rustls does not report this; no other message of this flight, a
+/// Finished or a certificate, is that short.
 fn ends_early_data(record: &[u8]) -> bool {
     let expected = [content::APPLICATION_DATA, 3, 3, 0, END_OF_EARLY_DATA as u8];
     record.starts_with(&expected)

@@ -1,4 +1,4 @@
-//! What the names of ciphers and groups stand for in rustls, and the names of alerts.
+//! Ciphers and groups in rustls by their names, and the names of alerts.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::SupportedKxGroup;
@@ -24,17 +24,17 @@ pub(super) static GROUPS: [&dyn SupportedKxGroup; 7] = [
     kx_group::SECP256R1MLKEM768, kx_group::MLKEM768, kx_group::MLKEM1024,
 ];
 
-/// How many of [`GROUPS`] are offered by default: x25519, secp256r1, secp384r1.
+/// Number of [`GROUPS`] that are offered by default: x25519, secp256r1, secp384r1.
 ///
-/// OpenSSL 3.5 and browsers begin with the hybrid X25519MLKEM768. A load generator does not: the
-/// hybrid adds about as much client CPU time to a handshake as x25519 itself takes, its key generation
-/// even if the server then chooses x25519, and that time is not the server's. Nor is the group named at
-/// the end of the list without a share: a server that prefers it (OpenSSL 3.5) would answer with
-/// HelloRetryRequest and every handshake would take another round trip. Who wants to measure it says
-/// so; rustls then sends an x25519 share beside the hybrid, as browsers do, if both are named.
+/// OpenSSL 3.5 and browsers begin with the hybrid X25519MLKEM768. A load generator does not: the hybrid adds about as
+/// much client CPU time to a handshake as x25519 itself takes, its key generation even if the server then chooses
+/// x25519, and that time is not the server's. The group is not offered at the end of the list without a share either: a
+/// server that prefers it (OpenSSL 3.5) would answer with HelloRetryRequest and every handshake would take another
+/// round trip. Users can request it explicitly; rustls then sends an x25519 share beside the hybrid, as browsers do, if
+/// both are named.
 pub(super) const DEFAULT_GROUPS: usize = 3;
 
-/// An alert's name (RFC 8446 §6, RFC 5246 §7.2).
+/// Returns the name of an alert (RFC 8446 §6, RFC 5246 §7.2).
 pub(super) fn alert(code: u8) -> &'static str {
     match code {
         0 => "close_notify",

@@ -1,4 +1,4 @@
-//! What a handshake agreed on, as small numbers that can be counted in arrays.
+//! Negotiated parameters of a handshake, as small numbers that can be counted in arrays.
 
 use rustls::client::UnbufferedClientConnection;
 use rustls::{HandshakeKind, ProtocolVersion};
@@ -6,69 +6,68 @@ use weir_model::tls::{TlsVersion, names};
 
 use super::names::{CIPHERS, GROUPS};
 
-/// A cipher suite by number.
+/// Number of a cipher suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cipher(u8);
 
 impl Cipher {
-    /// How many there are: [`Cipher::index`] is below.
+    /// Number of ciphers; [`Cipher::index`] is less.
     pub const COUNT: usize = CIPHERS.len();
 
-    /// The number.
+    /// Returns the index of the cipher, less than [`Cipher::COUNT`].
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The usual name: OpenSSL's.
+    /// Returns the OpenSSL name of the cipher.
     pub fn name(self) -> &'static str {
         Cipher::name_of(self.index())
     }
 
-    /// The usual name of the cipher of a number below [`Cipher::COUNT`].
+    /// Returns the OpenSSL name of the cipher with an index less than [`Cipher::COUNT`].
     pub fn name_of(index: usize) -> &'static str {
         names::CIPHERS[index].usual
     }
 }
 
-/// A key exchange group by number. [`Group::NONE`]: there was no key exchange (a resumed TLS 1.2
-/// session).
+/// Number of a key exchange group. [`Group::NONE`] if there was no key exchange (a resumed TLS 1.2 session).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Group(u8);
 
 impl Group {
-    /// No key exchange.
+    /// Value for a handshake without key exchange.
     pub const NONE: Group = Group(GROUPS.len() as u8);
-    /// How many there are, with [`Group::NONE`]: [`Group::index`] is below.
+    /// Number of groups including [`Group::NONE`]; [`Group::index`] is less.
     pub const COUNT: usize = GROUPS.len() + 1;
 
-    /// The number.
+    /// Returns the index of the group, less than [`Group::COUNT`].
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The name in the IANA registry.
+    /// Returns the group's name in the IANA registry.
     pub fn name(self) -> &'static str {
         Group::name_of(self.index())
     }
 
-    /// The name of the group of a number below [`Group::COUNT`].
+    /// Returns the name of the group with an index less than [`Group::COUNT`].
     pub fn name_of(index: usize) -> &'static str {
         names::GROUPS.get(index).map_or("none", |names| names.usual)
     }
 }
 
-/// What became of early data.
+/// Outcome of early data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EarlyData {
-    /// None was sent.
+    /// No early data was sent.
     None,
-    /// The server took it.
+    /// The server accepted the early data.
     Accepted,
-    /// The server dropped it: it must be sent again.
+    /// The server dropped the early data: it must be sent again.
     Rejected,
 }
 
-/// What a handshake agreed on.
+/// Negotiated parameters of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Negotiated {
     /// Protocol version.
@@ -77,18 +76,18 @@ pub struct Negotiated {
     pub cipher: Cipher,
     /// Key exchange group.
     pub group: Group,
-    /// Whether an earlier session was resumed.
+    /// True if an earlier session was resumed.
     pub resumed: bool,
-    /// Whether a full handshake took another round trip because the server wanted a group of which it
-    /// had no share (HelloRetryRequest, RFC 8446 §4.1.4).
+    /// True if a full handshake took another round trip because the server wanted a group of which it had no share
+    /// (HelloRetryRequest, RFC 8446 §4.1.4).
     pub retried: bool,
-    /// What became of early data.
+    /// Outcome of early data.
     pub early_data: EarlyData,
 }
 
 impl Negotiated {
-    /// Reads it from a connection whose handshake is complete; nothing if it names something that
-    /// was never offered, which rustls does not let pass.
+    /// Reads the parameters of a connection whose handshake is complete; `None` if one was never offered, which rustls
+    /// does not permit.
     pub(super) fn of(
         connection: &UnbufferedClientConnection,
         early_data: EarlyData,

@@ -1,4 +1,4 @@
-//! An open connection: content, and what peers say besides it.
+//! An open connection: content, and the alerts and messages that peers send besides it.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use weir_model::tls::TlsVersion;
 use super::error::{Result, TlsError, TlsErrorKind};
 use super::records::{MAX_PLAINTEXT, Records, content};
 
-/// Handshake messages (RFC 8446 §4).
+/// Types of handshake messages (RFC 8446 §4).
 const HELLO_REQUEST: u8 = 0;
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
-/// Type and length of a handshake message.
+/// Length of a handshake message's header: type and length.
 const MESSAGE_HEADER: usize = 4;
 
 const WARNING: u8 = 1;
@@ -27,31 +27,31 @@ const INTERNAL_ERROR: u8 = 80;
 const USER_CANCELED: u8 = 90;
 const NO_RENEGOTIATION: u8 = 100;
 
-/// Records in a row that bring nothing (empty ones, warnings, key updates), until a peer is taken to
-/// be hostile. rustls' bound for each of them.
+/// Maximum number of consecutive records without content (empty ones, warnings, key updates) before a peer is
+/// considered hostile. rustls has the same limit for each kind.
 const MAX_IDLE_RECORDS: u8 = 32;
-/// Longest message that is put together from several records: rustls' bound.
+/// Maximum length of a message assembled from several records: rustls' limit.
 const MAX_MESSAGE: usize = 0xffff;
 
-/// What a record brought.
+/// Result of handling a record.
 pub(super) enum Happened {
-    /// Content: where it is in the record. Never empty.
+    /// Content and its range in the record. Never empty.
     Content(Range<usize>),
     /// The peer will send nothing more.
     Closed,
-    /// Nothing that the engine needs to know.
+    /// The record was handled; it concerns the engine in no way.
     Handled,
 }
 
 /// An open connection.
 pub(super) struct Open {
     records: Records,
-    /// What is left of rustls: key updates and tickets.
+    /// Remaining state of rustls: key updates and tickets.
     kernel: KernelConnection<ClientConnectionData>,
     keeps_tickets: bool,
     peer_closed: bool,
     idle_records: u8,
-    /// Begin of a handshake message whose end has not come.
+    /// Beginning of a handshake message whose end has not arrived.
     fragment: Vec<u8>,
 }
 
@@ -99,7 +99,8 @@ impl Open {
         Ok(())
     }
 
-    /// Opens a whole record in place. After an error an alert for the peer is in `out`.
+    /// Handles a whole record, decrypted in place. After an error, `out` ends with an alert for the peer, unless the
+    /// error is an alert from it.
     pub(super) fn record(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> Result<Happened> {
         self.handle(record, out).inspect_err(|error| {
             let code = match error.kind() {
@@ -134,9 +135,7 @@ impl Open {
                 self.messages(&record[range], out)?;
                 Ok(Happened::Handled)
             }
-            _ => Err(unexpected(
-                "record of a type that has no place after the handshake",
-            )),
+            _ => Err(unexpected("record of a type that has no place after the handshake")),
         }
     }
 
@@ -148,7 +147,7 @@ impl Open {
         Ok(())
     }
 
-    /// RFC 8446 §6: all but two alerts are fatal in TLS 1.3; in TLS 1.2 the level says it.
+    /// Handles an alert. RFC 8446 §6: all but two alerts are fatal in TLS 1.3; in TLS 1.2 the level decides.
     fn alerted(&mut self, alert: &[u8]) -> Result<Happened> {
         let &[level, code] = alert else {
             return Err(unexpected("alert that is not two bytes long"));
@@ -171,9 +170,7 @@ impl Open {
     fn messages(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if bytes.is_empty() {
             // RFC 8446 §5.1: handshake records are not empty.
-            return Err(TlsError::from(rustls::Error::from(
-                InvalidMessage::InvalidEmptyPayload,
-            )));
+            return Err(TlsError::from(rustls::Error::from(InvalidMessage::InvalidEmptyPayload)));
         }
         if self.fragment.is_empty() {
             let used = self.whole_messages(bytes, out)?;
@@ -187,13 +184,14 @@ impl Open {
                 self.fragment = whole;
             }
         }
-        match self.fragment.len() > MAX_MESSAGE {
-            true => Err(TlsError::new(TlsErrorKind::HandshakeTooLarge)),
-            false => Ok(()),
+        if self.fragment.len() > MAX_MESSAGE {
+            Err(TlsError::new(TlsErrorKind::HandshakeTooLarge))
+        } else {
+            Ok(())
         }
     }
 
-    /// Handles all messages that are whole; gives their length.
+    /// Handles all complete messages; returns their length.
     fn whole_messages(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize> {
         let mut at = 0;
         while let Some(&[kind, a, b, c]) = bytes[at..].first_chunk() {
@@ -224,31 +222,24 @@ impl Open {
                 self.alert(WARNING, NO_RENEGOTIATION, out);
                 Ok(())
             }
-            _ => Err(unexpected(
-                "handshake message that has no place after the handshake",
-            )),
+            _ => Err(unexpected("handshake message that has no place after the handshake")),
         }
     }
 
-    /// RFC 8446 §4.6.3.
+    /// Handles a KeyUpdate message (RFC 8446 §4.6.3).
     fn key_update(&mut self, body: &[u8], last: bool, out: &mut Vec<u8>) -> Result<()> {
         self.idle(PeerMisbehaved::TooManyKeyUpdateRequests)?;
         let answer = match body {
             [0] => false,
             [1] => true,
             _ => {
-                return Err(TlsError::from(rustls::Error::from(
-                    InvalidMessage::InvalidKeyUpdate,
-                )));
+                return Err(TlsError::from(rustls::Error::from(InvalidMessage::InvalidKeyUpdate)));
             }
         };
         if !last {
-            return Err(TlsError::misbehaved(
-                PeerMisbehaved::KeyEpochWithPendingFragment,
-            ));
+            return Err(TlsError::misbehaved(PeerMisbehaved::KeyEpochWithPendingFragment));
         }
-        self.records
-            .renew_receiving(self.kernel.update_rx_secret()?)?;
+        self.records.renew_receiving(self.kernel.update_rx_secret()?)?;
         if answer {
             self.update_sending(out)?;
         }
@@ -256,8 +247,7 @@ impl Open {
     }
 
     fn update_sending(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        self.records
-            .seal(content::HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, 0], out)?;
+        self.records.seal(content::HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, 0], out)?;
         self.records.renew_sending(self.kernel.update_tx_secret()?)
     }
 

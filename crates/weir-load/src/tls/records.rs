@@ -1,8 +1,8 @@
-//! Records after the handshake: sealed where they are sent from, opened where they were received.
+//! Records after the handshake: encrypted in the send buffer, decrypted in the receive buffer.
 //!
-//! RFC 8446 §5 for TLS 1.3, RFC 5246 §6.2.3.3 with RFC 5288 (GCM) and RFC 7905 (ChaCha20) for TLS
-//! 1.2. Both compute a record's nonce as the IV exclusive-or the sequence number, which for GCM in
-//! TLS 1.2 is this side's choice of the explicit part (RFC 5288 §3) and rustls'.
+//! RFC 8446 §5 for TLS 1.3, RFC 5246 §6.2.3.3 with RFC 5288 (GCM) and RFC 7905 (ChaCha20) for TLS 1.2. Both compute a
+//! record's nonce as the IV exclusive-or the sequence number. For GCM in TLS 1.2 the explicit part is the sender's
+//! choice (RFC 5288 §3); this one is also rustls' choice.
 
 use std::ops::Range;
 
@@ -14,19 +14,18 @@ use super::error::{Result, TlsError, TlsErrorKind};
 
 /// Length of a record's header.
 pub(super) const HEADER: usize = 5;
-/// Plaintext in one record at most (RFC 8446 §5.1).
+/// Maximum plaintext in one record, bytes (RFC 8446 §5.1).
 pub(super) const MAX_PLAINTEXT: usize = 1 << 14;
-/// Longest body of a record: TLS 1.2's bound (RFC 5246 §6.2.3), which is the larger.
+/// Maximum length of a record's body: the limit of TLS 1.2 (RFC 5246 §6.2.3), which is the larger one.
 pub(super) const MAX_BODY: usize = MAX_PLAINTEXT + 2048;
-/// Longest body in TLS 1.3 (RFC 8446 §5.2).
+/// Maximum length of a record's body in TLS 1.3 (RFC 8446 §5.2).
 const MAX_BODY_13: usize = MAX_PLAINTEXT + 256;
 
 const TAG: usize = 16;
-/// The part of the nonce that a GCM record of TLS 1.2 carries.
+/// Length of the explicit part of the nonce in a GCM record of TLS 1.2.
 const EXPLICIT: usize = 8;
-/// Records under one key before it is renewed (TLS 1.3 only): RFC 8446 §5.5 has 2^24.5 for AES-GCM.
-/// TLS 1.2 has no such limit and no way to renew keys short of a new connection; there the keys are
-/// used on, as OpenSSL does.
+/// Number of records under one key before it is renewed (TLS 1.3 only): RFC 8446 §5.5 allows 2^24.5 for AES-GCM. TLS
+/// 1.2 has no such limit and no way to renew keys except a new connection; there the keys stay in use, as in OpenSSL.
 const KEY_RECORDS: u64 = 1 << 24;
 
 /// Content types (RFC 8446 §5.1).
@@ -37,12 +36,12 @@ pub(super) mod content {
     pub(in crate::tls) const APPLICATION_DATA: u8 = 23;
 }
 
-/// One direction's keys.
+/// Keys of one direction.
 struct Half {
     key: LessSafeKey,
     iv: [u8; aead::NONCE_LEN],
     sequence: u64,
-    /// Whether records carry a part of the nonce.
+    /// True if records carry a part of the nonce.
     explicit: bool,
 }
 
@@ -55,8 +54,8 @@ impl Half {
             Secrets::Chacha20Poly1305 { key, iv } => (&aead::CHACHA20_POLY1305, key, iv, false),
             _ => return Err(TlsError::new(TlsErrorKind::Internal)),
         };
-        let internal = |_| TlsError::new(TlsErrorKind::Internal);
-        let key = UnboundKey::new(algorithm, key.as_ref()).map_err(internal)?;
+        let key = UnboundKey::new(algorithm, key.as_ref())
+            .map_err(|_| TlsError::new(TlsErrorKind::Internal))?;
         let mut own_iv = [0; aead::NONCE_LEN];
         own_iv.copy_from_slice(iv.as_ref());
         Ok(Half {
@@ -67,7 +66,7 @@ impl Half {
         })
     }
 
-    /// The IV exclusive-or the sequence number (RFC 8446 §5.3).
+    /// Returns the IV exclusive-or the sequence number (RFC 8446 §5.3).
     fn nonce(&self) -> [u8; aead::NONCE_LEN] {
         let mut nonce = self.iv;
         for (byte, number) in nonce[4..].iter_mut().zip(self.sequence.to_be_bytes()) {
@@ -76,7 +75,7 @@ impl Half {
         nonce
     }
 
-    /// What TLS 1.2 authenticates besides the content (RFC 5246 §6.2.3.3).
+    /// Returns the additional data that TLS 1.2 authenticates besides the content (RFC 5246 §6.2.3.3).
     fn additional_12(&self, content: u8, length: usize) -> [u8; 13] {
         let mut additional = [0; 13];
         additional[..8].copy_from_slice(&self.sequence.to_be_bytes());
@@ -86,7 +85,7 @@ impl Half {
     }
 }
 
-/// The keys of an open connection.
+/// Keys of an open connection.
 pub(super) struct Records {
     version: TlsVersion,
     sending: Half,
@@ -106,12 +105,12 @@ impl Records {
         self.version
     }
 
-    /// Whether the sending key has protected as many records as it should.
+    /// Returns true if the sending key must be renewed, having protected [`KEY_RECORDS`] records.
     pub(super) fn sending_is_worn(&self) -> bool {
         self.version == TlsVersion::V1_3 && self.sending.sequence >= KEY_RECORDS
     }
 
-    /// As if the keys had protected all the records that they should.
+    /// Sets both keys to the end of their use.
     #[cfg(test)]
     pub(super) fn wear(&mut self) {
         self.sending.sequence = KEY_RECORDS;
@@ -134,7 +133,7 @@ impl Records {
         Ok(())
     }
 
-    /// Longest body that a record from the peer may have.
+    /// Returns the maximum length of a received record's body.
     pub(super) fn max_body(&self) -> usize {
         match self.version {
             TlsVersion::V1_2 => MAX_BODY,
@@ -142,7 +141,7 @@ impl Records {
         }
     }
 
-    /// Appends a record with at most [`MAX_PLAINTEXT`] bytes.
+    /// Appends an encrypted record with at most [`MAX_PLAINTEXT`] bytes.
     pub(super) fn seal(&mut self, content: u8, plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         debug_assert!(plaintext.len() <= MAX_PLAINTEXT);
         match self.version {
@@ -191,7 +190,7 @@ impl Records {
         Ok(())
     }
 
-    /// Opens a whole record in place; gives its content type and where its plaintext is in it.
+    /// Decrypts a whole record in place; returns its content type and the range of its plaintext.
     pub(super) fn open(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>)> {
         let (content, plaintext) = match self.version {
             TlsVersion::V1_2 => self.open_12(record)?,
@@ -206,9 +205,7 @@ impl Records {
     fn open_13(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>)> {
         let (header, body) = record.split_at_mut(HEADER);
         if header[0] != content::APPLICATION_DATA {
-            return Err(TlsError::misbehaved(
-                rustls::PeerMisbehaved::IllegalTlsInnerPlaintext,
-            ));
+            return Err(TlsError::misbehaved(rustls::PeerMisbehaved::IllegalTlsInnerPlaintext));
         }
         let mut additional = [0; HEADER];
         additional.copy_from_slice(header);

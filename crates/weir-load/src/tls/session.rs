@@ -1,4 +1,4 @@
-//! A connection's TLS: its handshake, then its records.
+//! TLS of a connection: its handshake, then its records.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use super::negotiated::Negotiated;
 use super::open::{Happened, Open};
 use super::records::{HEADER, MAX_BODY, content};
 
-/// Handshake messages that go on in the next record are kept up to this size, with their records'
-/// overhead. rustls allows a message 64 KiB; certificate chains that are sent have some KiB.
+/// Maximum size of handshake messages kept until their next record, with their records' overhead. rustls allows a
+/// message 64 KiB; real certificate chains have some KiB.
 const MAX_KEPT: usize = 128 * 1024;
 
-/// Bytes that came from the network, consumed by [`Session::next`] and decrypted where they are.
+/// Bytes received from the network, consumed by [`Session::next`] and decrypted in place.
 #[derive(Debug)]
 pub struct Input<'b> {
     bytes: &'b mut [u8],
@@ -21,7 +21,7 @@ pub struct Input<'b> {
 }
 
 impl<'b> Input<'b> {
-    /// All of `bytes`, none consumed.
+    /// Creates an input from `bytes`, none consumed.
     pub fn new(bytes: &'b mut [u8]) -> Input<'b> {
         Input { bytes, at: 0 }
     }
@@ -30,7 +30,7 @@ impl<'b> Input<'b> {
         self.bytes.len() - self.at
     }
 
-    /// Consumes up to `count` bytes.
+    /// Consumes up to `count` bytes and returns them.
     fn take(&mut self, count: usize) -> &[u8] {
         let start = self.at;
         self.at += count.min(self.left());
@@ -38,10 +38,10 @@ impl<'b> Input<'b> {
     }
 }
 
-/// What [`Session::next`] found.
+/// Result of [`Session::next`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received<'a> {
-    /// The input is used up. What it had of an incomplete record is kept.
+    /// The input is used up. An incomplete record at its end has been kept.
     Nothing,
     /// The handshake is complete: see [`Session::negotiated`]. The client may send.
     Established,
@@ -74,11 +74,11 @@ pub enum Received<'a> {
 pub struct Session {
     state: State,
     negotiated: Option<Negotiated>,
-    /// Begin of a record whose end has not come. In the handshake, in front of it `kept` bytes of
-    /// records that rustls still needs.
+    /// Beginning of a record whose end has not arrived. During the handshake, preceded by `kept` bytes of records that
+    /// rustls still needs.
     rest: Vec<u8>,
     kept: usize,
-    /// `rest` has been handed out and is to be freed.
+    /// True if `rest` has been returned and is to be freed.
     spent: bool,
 }
 
@@ -88,7 +88,7 @@ enum State {
     Failed,
 }
 
-/// Where a whole record is.
+/// Location of a whole record.
 #[derive(Clone, Copy)]
 enum Place {
     Input,
@@ -104,11 +104,11 @@ enum Found {
 }
 
 impl Session {
-    /// Begins a connection: appends the ClientHello to `out`. Whether it resumes an earlier session is
-    /// the connector's decision.
+    /// Begins a connection: appends the ClientHello to `out`. The connector decides whether it resumes an earlier
+    /// session.
     ///
     /// # Errors
-    /// Only inner ones: no random numbers, no clock.
+    /// Only internal ones: no random numbers, no clock.
     pub fn begin(connector: &mut Connector, out: &mut Vec<u8>) -> Result<Session> {
         let handshake = Box::new(Handshake::begin(connector, out)?);
         Ok(Session {
@@ -120,13 +120,13 @@ impl Session {
         })
     }
 
-    /// Appends early data (RFC 8446 §2.3): all of `plaintext`, or nothing when this connection may not
-    /// send so much; says which. Possible between [`Session::begin`] and the first byte received. Once
-    /// established, [`Negotiated::early_data`] says whether the server took it; if it did not, the
-    /// caller must send it again by [`Session::send`].
+    /// Appends early data (RFC 8446 §2.3): all of `plaintext`, or nothing if this connection may not send that much.
+    /// Returns true if it was appended. Possible between [`Session::begin`] and the first byte received. Once
+    /// established, [`Negotiated::early_data`] shows whether the server accepted it; if not, the caller must send it
+    /// again by [`Session::send`].
     ///
     /// # Errors
-    /// Only inner ones.
+    /// Only internal ones.
     pub fn early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         match &mut self.state {
             State::Handshake(handshake) => handshake.early(plaintext, out),
@@ -134,12 +134,12 @@ impl Session {
         }
     }
 
-    /// Consumes input up to the next thing worth knowing, and appends to `out` what must be sent.
-    /// To be called until it gives [`Received::Nothing`].
+    /// Consumes input up to the next result, and appends to `out` the bytes that must be sent. To be called until it
+    /// returns [`Received::Nothing`].
     ///
     /// # Errors
-    /// The handshake failed, the peer broke the protocol, or it sent an alert. `out` may then hold an
-    /// alert for the peer.
+    /// The handshake failed, the peer broke the protocol, or it sent an alert. `out` may then hold an alert for the
+    /// peer.
     #[allow(
         clippy::should_implement_trait,
         reason = "it lends, which Iterator cannot, and takes the bytes"
@@ -170,24 +170,24 @@ impl Session {
         }
     }
 
-    /// What the handshake agreed on, once it is complete.
+    /// Returns the negotiated parameters; `None` until the handshake is complete.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
     }
 
-    /// Whether content can be sent.
+    /// Returns true if content can be sent.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_))
     }
 
-    /// The peer has said that it will send nothing more (close_notify, RFC 8446 §6.1).
+    /// Returns true if the peer has announced that it will send nothing more (close_notify, RFC 8446 §6.1).
     pub fn has_closed(&self) -> bool {
         matches!(&self.state, State::Open(open) if open.peer_closed())
     }
 
-    /// The network says that the peer has closed: what is wrong with that, if anything is. A close
-    /// between records without close_notify is common in HTTP and no error here: the message's own
-    /// length says whether it is complete. Of a message without one, [`Session::has_closed`] says it.
+    /// Returns the error, if any, when the peer has closed TCP. A close between records without close_notify is common
+    /// in HTTP and not an error here: the message's own length shows whether it is complete. For a message without a
+    /// length, use [`Session::has_closed`].
     pub fn ended(&self) -> Option<TlsError> {
         match &self.state {
             State::Handshake(_) => Some(TlsError::new(TlsErrorKind::ClosedInHandshake)),
@@ -198,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Bytes of memory held for records and messages that are not complete.
+    /// Returns the memory held for incomplete records and messages, bytes.
     pub fn buffered(&self) -> usize {
         let fragment = match &self.state {
             State::Open(open) => open.buffered(),
@@ -255,7 +255,7 @@ impl Session {
         }
     }
 
-    /// Whether nothing that comes matters any more.
+    /// Returns true if all further input is ignored.
     fn is_deaf(&self) -> bool {
         match &self.state {
             State::Handshake(_) => false,
@@ -264,8 +264,7 @@ impl Session {
         }
     }
 
-    /// Finds the next whole record: in the input when it is whole there, else in `rest`, where the
-    /// parts are put together.
+    /// Finds the next whole record: in the input if all of it is there, otherwise in `rest`, which collects the parts.
     fn gather(&mut self, input: &mut Input<'_>) -> Result<Option<(Place, Range<usize>)>> {
         if self.rest.is_empty() {
             let start = input.at;
@@ -297,7 +296,7 @@ impl Session {
         }
     }
 
-    /// Reads and checks a record's header before anything is kept of it.
+    /// Reads and checks a record's header before any of it is kept; returns the length of the body.
     fn body_length(&self, header: &[u8; HEADER]) -> Result<usize> {
         let [kind, major, _, high, low] = *header;
         let length = usize::from(u16::from_be_bytes([high, low]));
@@ -308,11 +307,7 @@ impl Session {
         };
         if !(content::CHANGE_CIPHER_SPEC..=content::APPLICATION_DATA).contains(&kind) || major != 3
         {
-            let kind = if heard {
-                TlsErrorKind::Misbehaved
-            } else {
-                TlsErrorKind::NotTls
-            };
+            let kind = if heard { TlsErrorKind::Misbehaved } else { TlsErrorKind::NotTls };
             return Err(TlsError::new(kind));
         }
         if length > limit {
@@ -321,7 +316,7 @@ impl Session {
         Ok(length)
     }
 
-    /// Gives a record to the handshake; says whether that completed it.
+    /// Passes a record to the handshake; returns true if that completed it.
     fn shake(
         &mut self,
         place: Place,
@@ -353,7 +348,7 @@ impl Session {
         Ok(step.complete)
     }
 
-    /// Goes from the handshake to the records.
+    /// Switches from the handshake to the open connection.
     fn open(&mut self) -> Result<()> {
         if self.kept > 0 {
             // A message that spans a change of keys (RFC 8446 §5.1).

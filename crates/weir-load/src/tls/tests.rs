@@ -1,4 +1,4 @@
-//! What no well-behaved server sends after its handshake: made with the keys of a real one.
+//! Messages that no well-behaved server sends after its handshake, created with the keys of a real one.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn server() -> ServerConnection {
     ServerConnection::new(Arc::new(config)).unwrap()
 }
 
-/// An open session and the records of its server.
+/// An open session and the record keys of its server.
 struct Open {
     session: Session,
     server: Records,
@@ -61,14 +61,10 @@ impl Open {
         }
         let secrets = server.dangerous_extract_secrets().unwrap();
         let server = Records::new(version, &secrets).unwrap();
-        Open {
-            session,
-            server,
-            out,
-        }
+        Open { session, server, out }
     }
 
-    /// The server sends this; gives the content that the session hands on.
+    /// Sends a record from the server; returns the content that the session passes on.
     fn bring(&mut self, kind: u8, plaintext: &[u8]) -> Result<Vec<u8>, TlsError> {
         let mut bytes = Vec::new();
         self.server.seal(kind, plaintext, &mut bytes).unwrap();
@@ -83,7 +79,7 @@ impl Open {
         }
     }
 
-    /// The content type and plaintext of the first record that the session wants sent.
+    /// Returns the content type and plaintext of the first record that the session has to send.
     fn said(&mut self) -> (u8, Vec<u8>) {
         let length = 5 + usize::from(u16::from_be_bytes([self.out[3], self.out[4]]));
         let mut record = self.out.drain(..length).collect::<Vec<_>>();
@@ -91,10 +87,9 @@ impl Open {
         (kind, record[range].to_vec())
     }
 
-    /// How many of these the session takes.
+    /// Returns how many of these records the session accepts, up to 1000.
     fn endures(&mut self, kind: u8, plaintext: &[u8]) -> usize {
-        let taken = (0..1000).take_while(|_| self.bring(kind, plaintext).is_ok());
-        taken.count()
+        (0..1000).take_while(|_| self.bring(kind, plaintext).is_ok()).count()
     }
 }
 

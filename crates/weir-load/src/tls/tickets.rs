@@ -1,4 +1,4 @@
-//! Sessions that may be resumed, of one thread and one flow.
+//! Store of resumable sessions, for one thread and one flow.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,12 +9,12 @@ use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSes
 use rustls::pki_types::ServerName;
 use weir_model::tls::Resumption;
 
-/// Tickets kept at most. Connections bring at least as many as they use, so this only bounds how
-/// many can resume at one moment; a ticket holds its server's certificates, some KiB.
+/// Maximum number of tickets. Connections bring at least as many as they use, so this only bounds how many can resume
+/// at one moment; a ticket holds its server's certificates, some KiB.
 const KEPT: usize = 1024;
 
-/// Says of each new connection whether it is to resume, so that after k of them exactly ⌊k·share⌋
-/// were told to (Bresenham's line). In millionths: floating point would lose one now and then.
+/// Decides for each new connection whether it resumes, so that of the first k exactly ⌊k·share⌋ do (Bresenham's line).
+/// In millionths: floating point would occasionally lose one.
 #[derive(Debug, Clone)]
 pub(super) struct Share {
     millionths: u64,
@@ -44,19 +44,19 @@ impl Share {
     }
 }
 
-/// The store. rustls wants it to be `Sync`, so there is a lock; it belongs to one thread and is
-/// taken a few times per handshake, so nobody ever waits for it.
+/// Ticket store. rustls requires it to be `Sync`, so there is a lock; it belongs to one thread and is taken a few times
+/// per handshake, so no thread ever waits for it.
 #[derive(Default)]
 pub(super) struct Tickets(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// Whether the connection that begins now is to resume.
+    /// True if the connection that begins now may resume.
     offer: bool,
     tls12: Option<Tls12ClientSessionValue>,
-    /// Oldest first.
+    /// TLS 1.3 tickets, oldest first.
     tls13: VecDeque<Tls13ClientSessionValue>,
-    /// Early data that the ticket taken last allows, in bytes.
+    /// Early data allowed by the ticket taken last, in bytes.
     early_limit: u32,
 }
 
@@ -65,14 +65,14 @@ impl Tickets {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says whether the connection that begins now is to resume.
+    /// Sets whether the connection that begins now may resume.
     pub(super) fn offer(&self, offer: bool) {
         let mut kept = self.kept();
         kept.offer = offer;
         kept.early_limit = 0;
     }
 
-    /// Early data that the connection begun last may send, in bytes.
+    /// Returns the amount of early data that the last connection begun may send, in bytes.
     pub(super) fn early_limit(&self) -> usize {
         self.kept().early_limit as usize
     }
@@ -135,11 +135,7 @@ mod tests {
             let mut resumed = 0;
             for k in 1..=10_000_u64 {
                 resumed += u64::from(share.next());
-                assert_eq!(
-                    resumed,
-                    k * millionths / WHOLE,
-                    "{millionths} millionths after {k}"
-                );
+                assert_eq!(resumed, k * millionths / WHOLE, "{millionths} millionths after {k}");
             }
         }
     }

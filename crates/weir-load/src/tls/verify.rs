@@ -1,4 +1,4 @@
-//! Whether the server is who it says it is.
+//! Verification of the server's certificates.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,14 +9,13 @@ use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_t
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// The verifier of one thread. Without `chain` nobody's certificates are looked at; the signature of
-/// the handshake always is, because a real client spends that CPU time too, and a server that
-/// cannot make it is broken.
+/// Certificate verifier of one thread. Without `chain` no certificates are checked. The signature of the handshake
+/// always is, because a real client spends that CPU time too, and a server that cannot make the signature is broken.
 pub(super) struct Verifier {
     chain: Option<Arc<WebPkiServerVerifier>>,
     algorithms: WebPkiSupportedAlgorithms,
-    /// The chain that was verified last, byte by byte. All connections of a flow go to one name, so
-    /// the outcome for the same bytes is the same. The lock is the thread's own.
+    /// Chain that was verified last, byte by byte. All connections of a flow go to one name, so the outcome for the
+    /// same bytes is the same. Only one thread uses the lock.
     verified: Mutex<Vec<CertificateDer<'static>>>,
 }
 
@@ -25,14 +24,10 @@ impl Verifier {
         chain: Option<Arc<WebPkiServerVerifier>>,
         algorithms: WebPkiSupportedAlgorithms,
     ) -> Verifier {
-        Verifier {
-            chain,
-            algorithms,
-            verified: Mutex::default(),
-        }
+        Verifier { chain, algorithms, verified: Mutex::default() }
     }
 
-    /// One that trusts the same and remembers nothing: for another thread.
+    /// Creates a verifier with the same trust and an empty cache, for another thread.
     pub(super) fn fresh(&self) -> Verifier {
         Verifier::new(self.chain.clone(), self.algorithms)
     }
@@ -40,9 +35,7 @@ impl Verifier {
 
 impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verifier")
-            .field("insecure", &self.chain.is_none())
-            .finish_non_exhaustive()
+        f.debug_struct("Verifier").field("insecure", &self.chain.is_none()).finish_non_exhaustive()
     }
 }
 
@@ -65,9 +58,7 @@ impl ServerCertVerifier for Verifier {
         }
         let verdict =
             chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)?;
-        *verified = shown()
-            .map(|certificate| certificate.clone().into_owned())
-            .collect();
+        *verified = shown().map(|certificate| certificate.clone().into_owned()).collect();
         Ok(verdict)
     }
 

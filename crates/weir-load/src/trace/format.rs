@@ -1,4 +1,4 @@
-//! What a line of a trace says.
+//! Formats of the lines of a trace.
 
 use std::borrow::Cow;
 
@@ -6,23 +6,23 @@ use super::json;
 use super::time::{self, Stamp};
 use crate::har;
 
-/// How the lines of a file are written.
+/// Format of a file's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
-    /// A time, nothing else.
+    /// A time only.
     Times,
     /// A time in brackets or as a word, and a request in quotes.
     AccessLog,
-    /// Columns that a line `#Fields:` has named.
+    /// Columns named by a line `#Fields:`.
     Columns(Columns),
-    /// A JSON object.
+    /// A JSON object per line.
     Json,
 }
 
-/// When a request came, and what is there instead of one that can be sent.
+/// Time of a request, and whether it can be sent.
 pub(super) type Line = (Stamp, Sendable);
 
-/// Nothing, or why not.
+/// Nothing, or the reason why the request cannot be sent.
 pub(crate) type Sendable = Result<(), &'static str>;
 
 pub(super) const NO_REQUEST: &str = "without a request (`-`)";
@@ -32,10 +32,10 @@ pub(super) const BAD_TARGET: &str = "with a target in escapes, with spaces or no
 pub(super) const UNREADABLE: &str = "not in the format of the others";
 pub(super) const OTHER_HOST: &str = "to another host";
 
-/// What is wrong with a line, and where.
+/// Error in a line, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wrong {
-    /// Bytes before the place.
+    /// Number of bytes before the error.
     pub(super) at: usize,
     pub(super) expected: &'static str,
 }
@@ -53,14 +53,14 @@ const LOG_TIME: &str = "a time such as [21/Nov/2026:13:00:01 +0000]";
 const NAMES: &str = "columns `date`, `time` and `cs-uri-stem` among those that `#Fields:` names";
 const VALUES: &str = "as many columns as the last line `#Fields:` names";
 const QUOTED: &str = "a request in quotes, such as \"GET / HTTP/1.1\"";
-/// Longest text of a time in brackets, in bytes.
+/// Maximum length of a time in brackets, bytes.
 const LONGEST_TIME: usize = 64;
 
-/// Words at the begin of a line that may be its time.
+/// Number of words at the beginning of a line that may be its time.
 const WORDS_BEFORE_TIME: usize = 3;
 
 impl Format {
-    /// The format of a file that begins with this line.
+    /// Detects the format of a file that begins with this line.
     pub(super) fn of(line: &[u8]) -> Result<Format, Wrong> {
         let text = line.trim_ascii_start();
         if text.starts_with(b"{") {
@@ -74,7 +74,7 @@ impl Format {
         }
     }
 
-    /// Reads a line. `request`, if it can be sent, becomes its method, a space and its target.
+    /// Reads a line. If the request can be sent, sets `request` to its method, a space and its target.
     pub(super) fn read(self, line: &[u8], request: &mut String) -> Result<Line, Wrong> {
         request.clear();
         match self {
@@ -85,7 +85,7 @@ impl Format {
         }
     }
 
-    /// Whether lines say what was requested.
+    /// Returns true if lines contain requests.
     pub(super) fn has_requests(self) -> bool {
         self != Format::Times
     }
@@ -114,8 +114,8 @@ fn access_log(line: &[u8], request: &mut String) -> Result<Line, Wrong> {
     Ok((stamp, sendable))
 }
 
-/// The first time in brackets, or else as a word; where it ends, and whether it is a word. A user's name may have brackets
-/// too.
+/// Finds the first time in brackets, or otherwise as a word. Returns the time, its end, and true if it is a word. A
+/// user's name may contain brackets too.
 fn log_time(line: &[u8]) -> Result<(Stamp, usize, bool), Wrong> {
     let brackets = line.iter().enumerate().filter(|(_, byte)| **byte == b'[');
     let mut first = None;
@@ -133,7 +133,7 @@ fn log_time(line: &[u8]) -> Result<(Stamp, usize, bool), Wrong> {
     word.ok_or(Wrong::new(first.unwrap_or(0), LOG_TIME))
 }
 
-/// Words between spaces, each with where it ends. Those that are not UTF-8 are left out.
+/// Returns words separated by spaces, each with its end position. Words that are not UTF-8 are skipped.
 fn words(line: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     line.split(|byte| *byte == b' ').filter_map(|word| {
         let end = word.as_ptr_range().end.addr() - line.as_ptr().addr();
@@ -141,8 +141,8 @@ fn words(line: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What stands in the first quotes, and where they end. A quote in it has a backslash before it (Apache httpd), or is
-/// written as `\x22` (nginx).
+/// Returns the text in the first quotes, and the position after them. A quote within the text has a backslash before it
+/// (Apache httpd), or is written as `\x22` (nginx).
 fn quoted(line: &[u8], from: usize) -> Result<(&[u8], usize), Wrong> {
     let wrong = |at| Wrong::new(at, QUOTED);
     let quote = line[from..].iter().position(|&byte| byte == b'"');
@@ -158,7 +158,7 @@ fn quoted(line: &[u8], from: usize) -> Result<(&[u8], usize), Wrong> {
     }
 }
 
-/// HAProxy writes characters that could end the quotes as `#22`. No target has a `#` of its own.
+/// Decodes `#22`, as which HAProxy writes characters that could end the quotes. No target contains a `#` of its own.
 fn without_hashes(text: Cow<'_, str>) -> Cow<'_, str> {
     let Some((before, rest)) = text.split_once('#') else {
         return text;
@@ -185,7 +185,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// What comes after `#Fields:`.
+    /// Reads the column names after `#Fields:`.
     pub(super) fn of(fields: &[u8]) -> Result<Columns, Wrong> {
         let names: Vec<&[u8]> = split(fields).collect();
         let at = |name: &str| names.iter().position(|column| *column == name.as_bytes());
@@ -220,13 +220,12 @@ impl Columns {
     }
 }
 
-/// Columns are separated by tabs or spaces, which values do not have.
+/// Splits a line at tabs and spaces, which values do not contain.
 fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace)
-        .filter(|column| !column.is_empty())
+    line.split(u8::is_ascii_whitespace).filter(|column| !column.is_empty())
 }
 
-/// `GET /path HTTP/1.1`; the version may be missing.
+/// Reads a request line such as `GET /path HTTP/1.1`; the version may be missing.
 pub(super) fn put_request_line(line: &str, request: &mut String) -> Sendable {
     if matches!(line, "" | "-" | "<BADREQ>") || line.starts_with("- ") {
         return Err(NO_REQUEST);
@@ -242,8 +241,9 @@ pub(super) fn put_request_line(line: &str, request: &mut String) -> Sendable {
     put_request(method, target, request)
 }
 
-/// Takes requests whose method is a token (RFC 9110 §5.6.2) and whose target is in origin form, or becomes so
-/// (RFC 9112 §3.2): by its first character and because no blank, control or non-ASCII is in it.
+/// Sets `request` if the method is a token (RFC 9110 §5.6.2) and the target is in origin form, or can be converted to
+/// it (RFC 9112 §3.2). The target is checked only for its first character, and for blanks, control and non-ASCII
+/// characters.
 pub(crate) fn put_request(method: &str, target: &str, request: &mut String) -> Sendable {
     if method == "CONNECT" || target == "*" {
         return Err(NO_PATH);

@@ -1,4 +1,4 @@
-//! Lines that are JSON objects: which program writes what where.
+//! Lines that are JSON objects: the keys used by various programs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ pub(super) const TIME_KEY: &str =
 pub(super) const REQUEST_KEY: &str =
     "a key `request` (\"GET / HTTP/1.1\"), or `method` and `uri` or `path`, with the request";
 
-/// Keys of times, methods, targets and of queries that targets lack; of each the first that a line has. A dot leads
-/// into an object. The time of a request's begin stands before that of its end.
+/// Keys of times, methods, targets, and of queries not included in targets; the first key present in a line is used. A
+/// dot leads into an object. The time of a request's beginning precedes that of its end.
 type Keys = [&'static [&'static str]; 4];
 
-/// Of Traefik, Cloudflare Logpush, Google Cloud, Azure Application Gateway, Caddy; last of all of nginx, Envoy and others,
-/// whose users choose the keys (nginx's `$uri` lacks the query). A line is read by the first row of which it has a target;
-/// where it has none of the row's times, those of the last row are taken.
+/// Keys of Traefik, Cloudflare Logpush, Google Cloud, Azure Application Gateway, Caddy; last of all of nginx, Envoy and
+/// others, whose users choose the keys (nginx's `$uri` lacks the query). A line is read by the first row for which it
+/// has a target; if it has none of the row's times, the times of the last row are used.
 #[rustfmt::skip]
 const WRITERS: [Keys; 6] = [
     [&["StartUTC", "StartLocal"], &["RequestMethod"], &["RequestPath"], &[]],
@@ -32,10 +32,10 @@ const WRITERS: [Keys; 6] = [
      &["method", "request_method"], &["request_uri", "uri", "path"], &[]],
 ];
 
-/// The values of an object by their keys, as they are written.
+/// Values of an object by their keys, as raw JSON.
 type Object<'l> = BTreeMap<String, &'l RawValue>;
 
-/// The value of the first of these keys that is a text or a number.
+/// Returns the value of the first of these keys that has a text or a number, as raw JSON.
 fn first<'l>(line: &Object<'l>, keys: &[&str]) -> Option<&'l str> {
     let mut written = keys.iter().filter_map(|key| value(line, key));
     written.find(|text| !text.starts_with(['{', '[']) && *text != "null")
@@ -49,12 +49,9 @@ fn value<'l>(line: &Object<'l>, key: &str) -> Option<&'l str> {
     value(&inside, inner)
 }
 
-/// A string's text, a number as it is written. Half of a surrogate pair has no meaning here.
+/// Returns a string's text, or a number as written; `None` for an invalid string, such as half of a surrogate pair.
 fn text(written: &str) -> Option<Cow<'_, str>> {
-    match written
-        .strip_prefix('"')
-        .and_then(|it| it.strip_suffix('"'))
-    {
+    match written.strip_prefix('"').and_then(|it| it.strip_suffix('"')) {
         Some(inner) if !inner.contains('\\') => Some(inner.into()),
         Some(_) => serde_json::from_str(written).ok().map(Cow::Owned),
         None => Some(written.into()),
@@ -72,8 +69,7 @@ pub(super) fn read(line: &[u8], request: &mut String) -> Result<Line, Wrong> {
     let [.., others] = &WRITERS;
     let writer = WRITERS.iter().find(|keys| first(&read, keys[2]).is_some());
     let [times, methods, targets, queries] = writer.unwrap_or(others);
-    let time = first(&read, times).or_else(|| first(&read, others[0]));
-    let time = time.ok_or(wrong(0, TIME_KEY))?;
+    let time = first(&read, times).or_else(|| first(&read, others[0])).ok_or(wrong(0, TIME_KEY))?;
     let stamp = text(time).and_then(|time| time::any(&time));
     let at = time.as_ptr().addr() - whole.as_ptr().addr();
     let stamp = stamp.ok_or(wrong(at + usize::from(time.starts_with('"')), TIME))?;
@@ -91,8 +87,5 @@ pub(super) fn read(line: &[u8], request: &mut String) -> Result<Line, Wrong> {
     {
         target = format!("{target}?{query}").into();
     }
-    Ok((
-        stamp,
-        put_request(&method.unwrap_or_default(), &target, request),
-    ))
+    Ok((stamp, put_request(&method.unwrap_or_default(), &target, request)))
 }

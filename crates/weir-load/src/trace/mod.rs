@@ -48,36 +48,34 @@ use packed::{peek, unpacked};
 
 const S: u64 = 1_000_000_000;
 
-/// A trace that is slowed down takes no longer than this, some 30 years.
+/// Maximum length of a trace that is slowed down, nanoseconds: some 30 years.
 const LONGEST_NS: f64 = 1e18;
 
-/// No line of a log is longer: servers limit the head of a request to some 10 KB.
+/// Maximum length of a log's line, bytes: servers limit the head of a request to some 10 KB.
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// A HAR file or an array shows within so many bytes that it is one.
 const HEAD: u64 = 256;
 
-/// A file none of whose first lines is in a format that is known is not read to its end.
+/// Number of lines after which a file without a known format is no longer read.
 const LINES_BEFORE_FORMAT: u64 = 100;
 
-/// Of so many lines one may be unreadable.
+/// Inverse of the share of lines that may be unreadable.
 const UNREADABLE_AT_MOST: u64 = 10;
 
-/// Bytes of a file for each arrival, at least on average: what arrivals take in memory is no more than what the
-/// largest file has.
+/// Minimum mean number of a file's bytes per arrival, so that arrivals take no more memory than the largest file has.
 const BYTES_OF_AN_ARRIVAL: u64 = 16;
 
 /// Recorded arrivals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// When each request came, in nanoseconds since the first one; ascending, never empty.
+    /// Time of each request, in nanoseconds since the first one; ascending, never empty.
     pub times: Arc<[u64]>,
-    /// The different requests, as method and target, in the order of the file; empty for a file of
-    /// times.
+    /// Distinct requests, as method and target, in the order of the file; empty for a file of times.
     pub requests: Vec<(String, String)>,
-    /// For each arrival its index in `requests`; `None` for a file of times.
+    /// Index in `requests` for each arrival; `None` for a file of times.
     pub which: Option<Arc<[u32]>>,
-    /// Lines that are left out, by kind.
+    /// Lines that are left out, counted by kind.
     pub left_out: Vec<LeftOut>,
     /// The longest time without an arrival; `None` if there is one arrival, or the trace was not read from its file.
     pub longest_pause: Option<Pause>,
@@ -92,53 +90,53 @@ pub struct Pause {
     pub until_line: u64,
 }
 
-/// Why a trace cannot be used.
+/// Reason why a trace cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read.
     #[error("cannot read `{file}`: {source}")]
     Read {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What the kernel said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A line is not what it should be.
+    /// A line has an error.
     #[error("{file}:{line}:{column}: expected {expected}, found {found}")]
     Line {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// The byte in it, from 1.
+        /// Position of the error in the line, in bytes from 1.
         column: usize,
-        /// What should stand there.
+        /// Description of the expected text.
         expected: &'static str,
-        /// What stands there.
+        /// Beginning of the actual text.
         found: String,
     },
-    /// The file is larger than a file of data may be, or has too many lines.
+    /// The file exceeds the maximum size of a data file, or has too many lines.
     #[error(
         "`{file}` is too large for a trace: {} MiB and {} requests are allowed",
         LARGEST_DATA >> 20,
         LARGEST_DATA / BYTES_OF_AN_ARRIVAL
     )]
     Large {
-        /// The file.
+        /// Name of the file.
         file: String,
     },
-    /// No line has an arrival.
+    /// No line contains an arrival.
     #[error(
         "`{file}` has no request that can be sent{}: a trace needs at least one line",
         if left_out.is_empty() { String::new() } else { format!(" ({})", LeftOut::told(left_out).1) }
     )]
     Empty {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// Lines that are left out.
+        /// Lines that are left out, counted by kind.
         left_out: Vec<LeftOut>,
     },
-    /// The speed is not a number above zero, or so small that the trace takes 30 years.
+    /// The speed is not a number above zero, or so small that the trace would take 30 years.
     #[error(
         "a trace cannot be repeated {0} times as fast: write a number above zero, such as 2 or 0.5"
     )]
@@ -146,10 +144,10 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// Reads a file. At a `speed` of 2 requests come twice as fast as they did.
+    /// Reads a file. At a `speed` of 2 requests come twice as fast as recorded.
     ///
     /// # Errors
-    /// The file cannot be read, a line is not in the format of the first, or nothing is left.
+    /// The file cannot be read, a line is not in the format of the first, or no arrival is left.
     pub fn read(path: &Path, speed: f64) -> Result<Trace, TraceError> {
         let file = path.display().to_string();
         match weir_files::open_to_read(path) {
@@ -160,7 +158,7 @@ impl Trace {
         }
     }
 
-    /// Reads what comes from `reader`, which may be gzip; `name` stands for it in errors.
+    /// Reads a trace from `reader`, which may contain gzip; errors call it `name`.
     ///
     /// # Errors
     /// See [`Trace::read`].
@@ -168,7 +166,7 @@ impl Trace {
         Trace::of_at_most(LARGEST_DATA, reader, name, speed)
     }
 
-    /// The same, of no more than so many bytes.
+    /// Reads a trace of at most `most` bytes.
     fn of_at_most(
         most: u64,
         reader: impl BufRead,
@@ -221,7 +219,7 @@ impl Trace {
         }
     }
 
-    /// Arrivals whose method has content, which no log has.
+    /// Returns the number of arrivals whose method usually has content, which logs do not contain.
     pub fn with_content(&self) -> u64 {
         let which = self.which.as_deref().unwrap_or_default();
         which
@@ -231,13 +229,13 @@ impl Trace {
             .count() as u64
     }
 
-    /// From the first arrival to the last, in nanoseconds.
+    /// Returns the time from the first arrival to the last, in nanoseconds.
     pub fn length_ns(&self) -> u64 {
         self.times.last().copied().unwrap_or(0)
     }
 
-    /// What of it is due before `ns` nanoseconds have passed; never nothing, since the first arrival is
-    /// due at once.
+    /// Returns the part of the trace that is due before `ns` nanoseconds have passed; never empty, since the first
+    /// arrival is due at once.
     pub fn within(&self, ns: u64) -> Trace {
         let count = self.times.partition_point(|time| *time < ns.max(1));
         Trace {
@@ -249,7 +247,7 @@ impl Trace {
         }
     }
 
-    /// The trace in the words of a load; `file` is where it was read from.
+    /// Returns the trace as the arrivals of a load; `file` is the path from which it was read.
     pub fn arrivals(&self, file: &str) -> Arrivals {
         Arrivals::Trace {
             file: file.to_owned(),
@@ -293,24 +291,28 @@ struct Arrival {
     line: u32,
 }
 
-/// What was read so far.
+/// Content of the lines read so far.
 #[derive(Default)]
 struct Lines {
     format: Option<Format>,
     arrivals: Vec<Arrival>,
-    /// Indices of requests by method, space and target.
+    /// Indices of requests by their text: method, space and target.
     requests: HashMap<Box<str>, u32>,
-    /// The request of a line: a place to write, so that a line allocates nothing.
+    /// Request of the current line: a buffer, so that a line needs no allocation.
     request: String,
-    /// Some line names a moment more exactly than by the second of a clock.
+    /// True if some line contains a time more precise than a clock's whole second.
     exact: bool,
     left_out: Vec<LeftOut>,
-    /// The first line that cannot be read.
+    /// Error in the first line that cannot be read.
     broken: Option<TraceError>,
 }
 
 impl Lines {
-    /// Takes a line. One of another program, or one that was cut, is remembered and nothing else.
+    /// Reads a line. An unreadable one, of another program or cut off, is counted and its error kept.
+    ///
+    /// # Errors
+    /// The line is unreadable and the file has only times, or no format was found in the first [`LINES_BEFORE_FORMAT`]
+    /// lines.
     fn take(&mut self, line: &[u8], name: &str, number: u64) -> Result<(), TraceError> {
         let Err(wrong) = self.read(line, number) else {
             return Ok(());
@@ -344,7 +346,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Adds an arrival, whose request is in `request`.
+    /// Adds an arrival whose request is in `request`.
     fn add(&mut self, (stamp, sendable): Line, number: u64) {
         self.exact |= !stamp.whole_second;
         if let Err(what) = sendable {
@@ -359,7 +361,7 @@ impl Lines {
         });
     }
 
-    /// Takes the entries of a HAR file that went to the host of the first one.
+    /// Adds the entries of a HAR file whose host is that of the first one.
     fn take_har(&mut self, file: &[u8], name: &str) -> Result<(), TraceError> {
         let har_error = |message: String| TraceError::Read {
             file: name.to_owned(),
@@ -367,9 +369,7 @@ impl Lines {
         };
         let entries = har::parse(file).map_err(har_error)?;
         self.format = Some(Format::Json);
-        let site = entries
-            .iter()
-            .find_map(|entry| entry.destination.as_ref().ok());
+        let site = entries.iter().find_map(|entry| entry.destination.as_ref().ok());
         for (entry, number) in entries.iter().zip(1..) {
             let stamp = time::rfc3339(&entry.begin)
                 .ok_or_else(|| har_error(format!("entry {number} has no time")))?;
@@ -388,18 +388,17 @@ impl Lines {
 
     /// Takes the objects of an array, as lines.
     fn take_array(&mut self, file: &[u8], name: &str) -> Result<(), TraceError> {
-        let array_error = |error| TraceError::Read {
-            file: name.to_owned(),
-            source: io::Error::other(format!("as a JSON array: {error}; jq -c '.[]' makes lines")),
-        };
-        let objects: Vec<&RawValue> = serde_json::from_slice(file).map_err(array_error)?;
+        let objects: Vec<&RawValue> =
+            serde_json::from_slice(file).map_err(|error| TraceError::Read {
+                file: name.to_owned(),
+                source: io::Error::other(format!(
+                    "as a JSON array: {error}; jq -c '.[]' makes lines"
+                )),
+            })?;
         let (mut number, mut before) = (1, 0);
         for object in objects {
             let at = object.get().as_ptr().addr() - file.as_ptr().addr();
-            number += file[before..at]
-                .iter()
-                .filter(|byte| **byte == b'\n')
-                .count() as u64;
+            number += file[before..at].iter().filter(|byte| **byte == b'\n').count() as u64;
             before = at;
             self.take(object.get().as_bytes(), name, number)?;
         }
@@ -431,10 +430,7 @@ impl Lines {
             spread_over_seconds(&mut self.arrivals);
         }
         let [Arrival { ns: first, .. }, ..] = self.arrivals[..] else {
-            return Err(TraceError::Empty {
-                file: name.to_owned(),
-                left_out: self.left_out,
-            });
+            return Err(TraceError::Empty { file: name.to_owned(), left_out: self.left_out });
         };
         let length = self.arrivals.last().map_or(0, |last| last.ns - first);
         if length as f64 / speed > LONGEST_NS {
@@ -467,7 +463,7 @@ fn longest_pause(arrivals: &[Arrival], speed: f64) -> Option<Pause> {
     })
 }
 
-/// Spreads what came in the same whole second evenly over it. Times are sorted.
+/// Spreads arrivals in the same whole second evenly over it. `times` must be sorted.
 fn spread_over_seconds(arrivals: &mut [Arrival]) {
     for second in arrivals.chunk_by_mut(|one, other| one.ns == other.ns) {
         let count = second.len() as u64;
@@ -478,22 +474,20 @@ fn spread_over_seconds(arrivals: &mut [Arrival]) {
 }
 
 fn at_speed(ns: u64, speed: f64) -> u64 {
-    if speed == 1.0 {
-        ns
-    } else {
-        (ns as f64 / speed).round() as u64
-    }
+    if speed == 1.0 { ns } else { (ns as f64 / speed).round() as u64 }
 }
 
-/// Method and target of the requests by their index.
+/// Returns method and target of the requests, ordered by index.
 fn in_order(requests: HashMap<Box<str>, u32>) -> Vec<(String, String)> {
     let mut requests: Vec<_> = requests.into_iter().collect();
     requests.sort_unstable_by_key(|(_, index)| *index);
-    let split = |(request, _): (Box<str>, u32)| {
-        let (method, target) = request.split_once(' ').unwrap_or(("", &request));
-        (method.to_owned(), target.to_owned())
-    };
-    requests.into_iter().map(split).collect()
+    requests
+        .into_iter()
+        .map(|(request, _)| {
+            let (method, target) = request.split_once(' ').unwrap_or(("", &request));
+            (method.to_owned(), target.to_owned())
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -17,10 +17,9 @@ fn log(second: u32, request: &str) -> String {
     )
 }
 
-/// Lines of a log, each given as a digit for its second and its request.
+/// Builds the lines of a log, each given as a digit for its second and its request.
 fn logs(lines: &[&str]) -> String {
-    let line = |line: &&str| log(line[..1].parse().unwrap(), &line[1..]);
-    lines.iter().map(line).collect()
+    lines.iter().map(|line| log(line[..1].parse().unwrap(), &line[1..])).collect()
 }
 
 fn message(text: &str) -> String {
@@ -49,9 +48,7 @@ fn times_count_from_the_first_and_keep_their_gaps() {
 
 #[test]
 fn lines_of_one_second_of_a_log_are_spread_over_it() {
-    let lines = [
-        "1GET /a", "1GET /b", "3POST /a", "3GET /a", "3GET /b", "3GET /a",
-    ];
+    let lines = ["1GET /a", "1GET /b", "3POST /a", "3GET /a", "3GET /b", "3GET /a"];
     let trace = read(&logs(&lines)).unwrap();
     let want = [0, 500 * MS, 2 * S, 2250 * MS, 2500 * MS, 2750 * MS];
     assert_eq!(*trace.times, want);
@@ -68,16 +65,15 @@ fn lines_of_one_second_of_a_log_are_spread_over_it() {
 #[test]
 fn lines_out_of_order_are_sorted_and_equal_ones_stay() {
     let lines = [("1.5", "a"), ("1.2", "b"), ("1.5", "c"), ("1.2", "d")];
-    let line = |(time, path)| format!("{{\"time\":{time},\"path\":\"/{path}\"}}\n");
-    let trace = read(&lines.map(line).concat()).unwrap();
+    let trace = read(
+        &lines.map(|(time, path)| format!("{{\"time\":{time},\"path\":\"/{path}\"}}\n")).concat(),
+    )
+    .unwrap();
     assert_eq!(*trace.times, [0, 0, 300 * MS, 300 * MS]);
     let which = trace.which.unwrap();
     let order = which.iter().map(|&i| &*trace.requests[i as usize].1);
     assert_eq!(order.collect::<Vec<_>>(), ["/b", "/d", "/a", "/c"]);
-    let pause = Pause {
-        ns: 300 * MS,
-        until_line: 1,
-    };
+    let pause = Pause { ns: 300 * MS, until_line: 1 };
     assert_eq!(trace.longest_pause, Some(pause));
 }
 
@@ -98,10 +94,7 @@ fn junk_of_real_logs_is_counted_by_kind_and_left_out() {
     // A line that rotation has cut, another program's, and a comment.
     let alien = format!("cut\n{}[notice] reload\n# x\n", logs(&["1POST /"; 18]));
     let trace = read(&alien).unwrap();
-    assert_eq!(
-        LeftOut::told(&trace.left_out),
-        (2, format!("2 {UNREADABLE} (first: 1)"))
-    );
+    assert_eq!(LeftOut::told(&trace.left_out), (2, format!("2 {UNREADABLE} (first: 1)")));
     assert_eq!(trace.with_content(), 18);
     let tenth = message(&(alien + "x\n"));
     assert!(tenth.starts_with("day.log:1:1: expected a time"), "{tenth}");
@@ -111,7 +104,7 @@ fn junk_of_real_logs_is_counted_by_kind_and_left_out() {
     assert!(times.starts_with("day.log:1:1: "), "{times}");
 }
 
-/// The same two requests, a quarter of a second apart.
+/// Every log contains the same two requests, a quarter of a second apart.
 #[test]
 fn every_log_of_a_proxy_becomes_the_same_trace() {
     let aws = |rest: &str| format!("{rest} \"GET https://a.test:443/x?y=1 HTTP/1.1\" \"-\" -");
@@ -150,26 +143,15 @@ fn every_log_of_a_proxy_becomes_the_same_trace() {
         ("01.25", "http://A:1/x?y=1"),
     ]
     .map(|(time, url)| entry(time, url));
-    let har = format!(
-        "\u{feff}{{ \"log\": {{\"entries\":[{}]}}}}",
-        entries.join(",\n")
-    );
+    let har = format!("\u{feff}{{ \"log\": {{\"entries\":[{}]}}}}", entries.join(",\n"));
     let object = |time: &str| {
         format!("{{\n\"path\":\"/x?y=1\", \"start_time\":\"2026-11-21T13:00:{time}Z\"}}")
     };
     let array = format!("[\n {},\n{}]\n", object("01.00"), object("01.25"));
-    for (writer, text) in rows
-        .map(pair)
-        .into_iter()
-        .chain([("HAR", har), ("array", array)])
-    {
+    for (writer, text) in rows.map(pair).into_iter().chain([("HAR", har), ("array", array)]) {
         let trace = read(&text).unwrap_or_else(|error| panic!("{writer}: {error}"));
         assert_eq!(*trace.times, [0, 250 * MS], "{writer}");
-        assert_eq!(
-            trace.requests,
-            [("GET".into(), "/x?y=1".into())],
-            "{writer}"
-        );
+        assert_eq!(trace.requests, [("GET".into(), "/x?y=1".into())], "{writer}");
         let (_, kinds) = LeftOut::told(&trace.left_out);
         let in_har = "1 not over HTTP (`data:`, `blob:`, `ws:`, an extension's) (first: 1); 1 to another host (first: 3); \
                       1 with a URL that has spaces, characters not in ASCII, or no host (first: 4)";
@@ -190,10 +172,7 @@ fn gzip_is_unpacked_and_must_be_whole() {
     assert_eq!(read(1024, &members).unwrap().times.len(), 4);
     for cut in [3, members.len() - 5] {
         let error = read(1024, &members[..cut]).unwrap_err().to_string();
-        assert!(
-            error.starts_with("cannot read `f.gz`: gzip that was cut"),
-            "{error}"
-        );
+        assert!(error.starts_with("cannot read `f.gz`: gzip that was cut"), "{error}");
     }
     // What follows the last member, as on a tape.
     for behind in [&[0; 512][..], b"garbage"] {
@@ -201,15 +180,9 @@ fn gzip_is_unpacked_and_must_be_whole() {
         assert_eq!(read(1024, &padded).unwrap().times.len(), 4);
     }
     for (first, words) in [
-        (
-            &b"BZh91AY"[..],
-            "it is compressed by bzip2: bzcat f.gz | weir load --trace - …",
-        ),
+        (&b"BZh91AY"[..], "it is compressed by bzip2: bzcat f.gz | weir load --trace - …"),
         (b"\xfd7zXZ\0\0", "it is compressed by xz: xzcat f.gz |"),
-        (
-            b"\xff\xfe1\0",
-            "it is in UTF-16: iconv -f UTF-16 -t UTF-8 f.gz |",
-        ),
+        (b"\xff\xfe1\0", "it is in UTF-16: iconv -f UTF-16 -t UTF-8 f.gz |"),
     ] {
         let error = read(1024, first).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
@@ -232,10 +205,7 @@ fn a_bad_line_is_named_with_its_place() {
          found `[today] \"GET / HTTP/1.1\" 200 and much mo…`"
     );
     let array = message("[\n{\"time\":1,\"path\":\"/\"},\n {\n\"time\":2}]");
-    assert!(
-        array.starts_with("day.log:3:1: expected a key `request`"),
-        "{array}"
-    );
+    assert!(array.starts_with("day.log:3:1: expected a key `request`"), "{array}");
     assert!(array.ends_with("found `{`"), "{array}");
     assert!(message("{\"time\":1,\"path\":\"/\"").ends_with("found the end of the line"));
     // A line without an end does not fill the memory.
@@ -262,8 +232,7 @@ fn a_file_is_read_and_one_that_is_missing_is_named() {
     let trace = Trace::read(&path, 1.0).unwrap();
     assert_eq!((trace.times.len(), trace.requests.len()), (50_000, 7));
     assert_eq!(trace.times[12_345], 12_345 * MS);
-    let missing = Trace::read(&folder.path().join("none"), 1.0).unwrap_err();
-    let missing = missing.to_string();
+    let missing = Trace::read(&folder.path().join("none"), 1.0).unwrap_err().to_string();
     assert!(missing.contains("none`: No such file"), "{missing}");
 }
 
@@ -277,10 +246,7 @@ fn a_file_is_read_as_far_as_its_limit() {
         matches!(error, TraceError::Large { .. })
     };
     assert!(too_large(1024, &(times + "1\n")), "too many requests");
-    assert!(
-        too_large(1024, &"# nothing is asked for\n".repeat(50)),
-        "too many bytes"
-    );
+    assert!(too_large(1024, &"# nothing is asked for\n".repeat(50)), "too many bytes");
     // What never ends does: here a line at a time.
     let endless = std::iter::repeat_n("1\n", 1 << 20).collect::<String>();
     assert!(too_large(4096, &endless));

@@ -1,11 +1,11 @@
-//! Points in time as logs write them, read to nanoseconds since 1970-01-01T00:00:00Z.
+//! Parsing of times as written in logs, to nanoseconds since 1970-01-01T00:00:00Z.
 
 use jiff::Timestamp;
 use jiff::fmt::strtime;
 
 const S: i64 = 1_000_000_000;
 
-/// Seconds since 1970 from which on a number is taken for something else, most likely milliseconds (2255).
+/// Seconds since 1970 (in the year 2255) from which on a number is rejected: it is most likely milliseconds.
 const LAST: i64 = 9 * S;
 
 /// A point in time.
@@ -13,44 +13,42 @@ const LAST: i64 = 9 * S;
 pub(super) struct Stamp {
     /// Nanoseconds since the epoch.
     pub(super) ns: i64,
-    /// Whether it names a whole second of the clock, and so may mean any moment in it. A number of
-    /// seconds says exactly what it says.
+    /// True if the time is a whole second of the clock, and so may mean any moment in it. False for a number of
+    /// seconds, which is exact.
     pub(super) whole_second: bool,
 }
 
-/// `1732194001.25`, a date and time of RFC 3339, or one of an access log.
+/// Parses `1732194001.25`, a date and time of RFC 3339, or a time of an access log; a number of 19 digits is
+/// nanoseconds.
 pub(super) fn any(text: &str) -> Option<Stamp> {
     let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
     match behind.as_bytes().first() {
         Some(b'-') => rfc3339(text),
         Some(b'/') => access_log(text),
         // Nanoseconds: no other unit is so fine.
-        None if text.len() == 19 => Some(Stamp {
-            ns: text.parse().ok()?,
-            whole_second: false,
-        }),
+        None if text.len() == 19 => Some(Stamp { ns: text.parse().ok()?, whole_second: false }),
         _ => seconds(text),
     }
 }
 
-/// `2026-11-21T13:00:01.25Z`.
+/// Parses `2026-11-21T13:00:01.25Z`.
 pub(super) fn rfc3339(text: &str) -> Option<Stamp> {
     stamp(text, text.parse().ok()?)
 }
 
-/// The time of a log's line. HAProxy writes the proxy's local time without its zone, which is taken for UTC: only
-/// differences matter.
+/// Parses the time of a log's line. HAProxy writes the proxy's local time without its zone, which is taken for UTC:
+/// only differences matter.
 pub(super) fn in_brackets(text: &str) -> Option<Stamp> {
     let zoned = access_log(text).or_else(|| rfc3339(text));
     zoned.or_else(|| access_log(&format!("{text} +0000")))
 }
 
-/// A date and a time in columns of their own, which are in UTC (W3C extended log format).
+/// Parses a date and a time in separate columns, in UTC (W3C extended log format).
 pub(super) fn columns(date: &str, time: &str) -> Option<Stamp> {
     rfc3339(&format!("{date}T{time}Z"))
 }
 
-/// Seconds with a fraction or without; digits beyond the ninth are dropped.
+/// Parses seconds with or without a fraction; digits beyond the ninth are dropped.
 fn seconds(text: &str) -> Option<Stamp> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -65,19 +63,18 @@ fn seconds(text: &str) -> Option<Stamp> {
     })
 }
 
-/// `21/Nov/2026:13:00:01 +0000`, as NCSA httpd wrote it first.
+/// Parses `21/Nov/2026:13:00:01 +0000`, the format introduced by NCSA httpd.
 pub(super) fn access_log(text: &str) -> Option<Stamp> {
     let read = strtime::parse("%d/%b/%Y:%H:%M:%S%.f %z", text).ok()?;
     stamp(text, read.to_timestamp().ok()?)
 }
 
-/// A moment of the clock, as `text` names it.
+/// Converts a parsed time; `text` is its notation, which shows whether it has a fraction. `None` if it is before 1970
+/// or not before [`LAST`].
 fn stamp(text: &str, moment: Timestamp) -> Option<Stamp> {
     let is_known = (0..LAST).contains(&moment.as_second()) && moment.as_nanosecond() >= 0;
     Some(Stamp {
-        ns: i64::try_from(moment.as_nanosecond())
-            .ok()
-            .filter(|_| is_known)?,
+        ns: i64::try_from(moment.as_nanosecond()).ok().filter(|_| is_known)?,
         whole_second: !text.contains('.'),
     })
 }

@@ -1,4 +1,4 @@
-//! Large content on sockets that go past the kernel's TCP.
+//! Large content on sockets that bypass the kernel's TCP.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::{GET, PATIENCE, flow, measure, origin};
 const LARGE: u64 = 1 << 20;
 const REQUESTS: u64 = 200;
 
-/// A bypass of an address here; `None`, with the reason, where it may not be had.
+/// Attaches a bypass for a local server; prints the reason and returns `None` if that is not possible.
 #[allow(clippy::print_stderr)]
 fn bypass(server: SocketAddr) -> Option<Bypass> {
     let attached = Bypass::attach(&[]).and_then(|mut bypass| {
@@ -20,9 +20,7 @@ fn bypass(server: SocketAddr) -> Option<Bypass> {
         bypass.add(Hop { server, namespaces })?;
         Ok(bypass)
     });
-    attached
-        .inspect_err(|error| eprintln!("skipped: {error}"))
-        .ok()
+    attached.inspect_err(|error| eprintln!("skipped: {error}")).ok()
 }
 
 fn large_content_comes_whole(io: Io) {

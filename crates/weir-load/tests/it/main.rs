@@ -1,9 +1,6 @@
 //! The load engine on real sockets, and its TLS in memory.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that fails is a test that fails"
-)]
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod bypassed;
 mod reactors;

@@ -1,8 +1,8 @@
-//! Nothing reaches a server but what the load asks for, whatever servers do and whenever they do it.
+//! Servers receive nothing but the requests of the load, whatever they do and whenever they do it.
 //!
-//! A server draws for each request how much of it to read and what to do then, and compares every byte that comes on
-//! a connection with whole requests of the load, one after the other. Content is made of lines that are requests
-//! themselves, so a byte that goes astray is one that a real server would carry out.
+//! A server draws for each request how much of it to read and what to do then, and compares every byte received on a
+//! connection with whole requests of the load, one after the other. Content consists of lines that are requests
+//! themselves, so a real server would carry out any misplaced byte.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -21,16 +21,17 @@ use weir_model::request::WeightedRequest;
 use crate::support::measure;
 use crate::tls_support::{Authority, Key};
 
-/// Bytes of content, on both sides of what a slot of io_uring's holds (16 KiB), of two of them, and of a socket's send buffer.
+/// Sizes of content, bytes: below and above a slot of io_uring's outbox (16 KiB), two of them, and a socket's send
+/// buffer.
 const SIZES: [usize; 6] = [0, 900, 16_000, 33_000, 70_000, 2_000_000];
 
-/// Bytes of a server's receive buffer: larger content is sent in parts.
+/// Size of a server's receive buffer, bytes: larger content is sent in parts.
 const RECEIVE_BUFFER: usize = 8 * 1024;
 
-/// Shorter than a server hangs.
+/// Timeout of the client, shorter than the time for which a server hangs.
 const TIMEOUT: Duration = Duration::from_millis(40);
 
-/// Requests of one trial; more by the variable, for a long look.
+/// Returns the number of requests of one trial; can be raised by the variable WEIR_SCHEDULES for a long run.
 fn requests_of_a_trial() -> u64 {
     let asked = std::env::var("WEIR_SCHEDULES").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(600)
@@ -41,24 +42,24 @@ const REFUSED: &str =
     "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
 const LASTS_TO_CLOSE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok";
 
-/// What a server does with a request.
+/// Reaction of a server to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deed {
-    /// Reads all of it and answers.
+    /// Reads the whole request and answers.
     Answer,
-    /// Says that it may go on (100), reads all of it and answers.
+    /// Sends 100 Continue, reads the whole request and answers.
     Continue,
     /// Answers in the middle of the content and reads on.
     AnswerEarly,
     /// Refuses in the middle of the content, reads on for some bytes, and closes.
     Refuse,
-    /// The same, but closes its own side alone and reads to the end.
+    /// Refuses in the middle of the content, closes only its own side and reads to the end.
     HalfClose,
-    /// Answers in the middle of the content, which lasts to the close.
+    /// Answers in the middle of the content; the answer lasts until the close.
     AnswerToClose,
     /// Resets the connection in the middle of the content.
     Reset,
-    /// Reads no further until the client has lost patience.
+    /// Stops reading until the client's timeout is over.
     Hang,
 }
 
@@ -76,40 +77,38 @@ impl Deed {
 
     fn draw(random: &mut SplitMix64) -> Deed {
         let rarely = random.next_u64().is_multiple_of(8);
-        let most = if rarely {
-            Deed::ALL.len()
-        } else {
-            Deed::ALL.len() - 1
-        };
+        let most = if rarely { Deed::ALL.len() } else { Deed::ALL.len() - 1 };
         Deed::ALL[(random.next_u64() % most as u64) as usize]
     }
 }
 
-/// A load of requests of all sizes, and what each of them is on the wire.
+/// Returns requests of all sizes, and the bytes of each on the wire.
 fn requests() -> (RequestSet, Vec<Vec<u8>>) {
-    let spec = |size: &usize| {
-        let line = b"GET /not-asked HTTP/1.1\r\nHost: x\r\n\r\n";
-        WeightedRequest::single(RequestSpec {
-            method: "POST".to_owned(),
-            content: line.iter().copied().cycle().take(*size).collect(),
-            ..RequestSpec::get(&format!("/{size}"))
+    let specs: Vec<_> = SIZES
+        .iter()
+        .map(|size| {
+            let line = b"GET /not-asked HTTP/1.1\r\nHost: x\r\n\r\n";
+            WeightedRequest::single(RequestSpec {
+                method: "POST".to_owned(),
+                content: line.iter().copied().cycle().take(*size).collect(),
+                ..RequestSpec::get(&format!("/{size}"))
+            })
         })
-    };
-    let specs: Vec<_> = SIZES.iter().map(spec).collect();
+        .collect();
     let set = RequestSet::weighted(&specs, "x", &mut Files::default()).unwrap();
-    let fixed = (0..SIZES.len() as u32).map(|at| set.get(at).template.fixed().unwrap().to_vec());
-    let wire = fixed.collect();
+    let wire =
+        (0..SIZES.len() as u32).map(|at| set.get(at).template.fixed().unwrap().to_vec()).collect();
     (set, wire)
 }
 
-/// A server that does as its seed says.
+/// A server whose reactions are determined by a seed.
 struct Server {
     wire: Vec<Vec<u8>>,
     tls: Option<Arc<ServerConfig>>,
     seed: u64,
-    /// Requests that have begun.
+    /// Number of requests that have begun.
     begun: AtomicU64,
-    /// What came that no request of the load is.
+    /// Received bytes that belong to no request of the load, with the reactions before.
     strange: Mutex<Vec<String>>,
 }
 
@@ -153,7 +152,7 @@ impl Server {
 trait Channel: Read + Write {}
 impl<T: Read + Write> Channel for T {}
 
-/// One connection as its server sees it.
+/// A connection from the server's side.
 struct Connection<'a> {
     server: &'a Server,
     channel: BufReader<Box<dyn Channel>>,
@@ -163,7 +162,7 @@ struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    /// Whether another request may follow.
+    /// Handles one request; returns true if another may follow.
     fn serve_request(&mut self) -> io::Result<bool> {
         let content = self.head()?;
         let deed = Deed::draw(&mut self.random);
@@ -221,17 +220,12 @@ impl<'a> Connection<'a> {
         self.channel.get_mut().flush()
     }
 
-    /// Reads a head, which must be one of the load's; gives the content that is to follow.
+    /// Reads a head, which must be one of the load's; returns the content that must follow.
     fn head(&mut self) -> io::Result<&'a [u8]> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let read = self.channel.read_until(b'\n', &mut head)?;
-            if !self
-                .server
-                .wire
-                .iter()
-                .any(|whole| whole.starts_with(&head))
-            {
+            if !self.server.wire.iter().any(|whole| whole.starts_with(&head)) {
                 return Err(self.strange(&head));
             }
             if read == 0 {
@@ -244,7 +238,7 @@ impl<'a> Connection<'a> {
         Ok(content.unwrap_or_default())
     }
 
-    /// Reads these bytes, in any number of parts.
+    /// Reads the expected bytes, in any number of parts.
     fn expect(&mut self, mut expected: &[u8]) -> io::Result<()> {
         while !expected.is_empty() {
             let came = self.channel.fill_buf()?;
@@ -263,7 +257,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Notes down bytes that nobody asked for.
+    /// Records unexpected bytes and returns an error.
     fn strange(&self, bytes: &[u8]) -> io::Error {
         let begin = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
         let note = format!("{begin:?} after {:?}", self.deeds);
@@ -272,12 +266,9 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Carries one trial out and looks at what its server has seen.
+/// Runs one trial and checks the bytes that its server received.
 fn try_out(io: Io, tls: bool, lifetime: Lifetime, pipeline: u16, seed: u64) {
-    let case = format!(
-        "{}, TLS {tls}, {lifetime:?}, pipeline {pipeline}, seed {seed}",
-        io.name()
-    );
+    let case = format!("{}, TLS {tls}, {lifetime:?}, pipeline {pipeline}, seed {seed}", io.name());
     let (requests, wire) = requests();
     let authority = Authority::new();
     let server = Arc::new(Server {
@@ -292,37 +283,21 @@ fn try_out(io: Io, tls: bool, lifetime: Lifetime, pipeline: u16, seed: u64) {
     flow.tls = tls.then(|| Arc::new(authority.connector()));
     (flow.lifetime, flow.pipeline) = (lifetime, pipeline);
     (flow.timeout, flow.limit) = (TIMEOUT, Some(limit));
-    let plan = Plan::single(
-        flow,
-        Plan::seconds(Duration::ZERO, Duration::from_secs(600)),
-        io,
-    );
+    let plan = Plan::single(flow, Plan::seconds(Duration::ZERO, Duration::from_secs(600)), io);
     measure(&plan).unwrap();
 
     let strange = server.strange.lock().unwrap();
-    assert!(
-        strange.is_empty(),
-        "{case}: {} times, first {}",
-        strange.len(),
-        strange[0]
-    );
+    assert!(strange.is_empty(), "{case}: {} times, first {}", strange.len(), strange[0]);
     let begun = server.begun.load(Ordering::Relaxed);
     assert!(begun <= limit, "{case}: {begun} requests of {limit}");
     // What is pipelined behind a refused request never begins.
-    assert!(
-        begun >= limit / (2 * u64::from(pipeline)),
-        "{case}: {begun} requests of {limit}"
-    );
+    assert!(begun >= limit / (2 * u64::from(pipeline)), "{case}: {begun} requests of {limit}");
 }
 
 #[test]
 fn servers_see_the_requests_of_the_load_and_no_others() {
     let ios = [Some(Io::Epoll), uring::probe().is_ok().then_some(Io::Uring)];
-    let kinds = [
-        (Lifetime::Kept, 1),
-        (Lifetime::Kept, 4),
-        (Lifetime::Request, 1),
-    ];
+    let kinds = [(Lifetime::Kept, 1), (Lifetime::Kept, 4), (Lifetime::Request, 1)];
     for (seed, (lifetime, pipeline)) in (1..).zip(kinds) {
         for io in ios.into_iter().flatten() {
             for tls in [false, true] {

@@ -1,4 +1,4 @@
-//! A server that freezes for a second under an open loop: response times are known by theory.
+//! A server that freezes for a second under an open loop: theory predicts the response times.
 
 use std::panic::catch_unwind;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use crate::support::{GET, measure, origin};
 
 const SECOND: f64 = 1e9;
 
-/// One of three trials at least: what else runs on this machine may hold the server up for longer than it freezes.
+/// At least one of three attempts must succeed: other load on this machine may delay the server for longer than it
+/// freezes.
 #[test]
 fn the_response_times_of_a_freeze_are_what_theory_says() {
     if (0..2).all(|_| catch_unwind(freeze).is_err()) {

@@ -1,4 +1,4 @@
-//! What several tests need: an origin server and a trial.
+//! Helpers of several tests: an origin server and a trial.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use weir_load::{Control, Flow, LoadError, Outcome, Plan, RequestSet, SliceData, 
 use weir_model::load::Arrivals;
 use weir_origin::{Origin, OriginConfig};
 
-/// Longest that anything here may take.
+/// Time limit for anything in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// An origin server at a port that the kernel chooses.
+/// Starts an origin server on a port chosen by the kernel.
 pub(crate) fn origin(change: impl FnOnce(&mut OriginConfig)) -> Origin {
     let mut config = OriginConfig::new(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
     change(&mut config);
     Origin::start(config).expect("the origin server starts")
 }
 
-/// A closed loop of so many requests.
+/// Creates a closed loop with `limit` requests.
 pub(crate) fn flow(peer: SocketAddr, request: &str, connections: u32, limit: u64) -> Flow {
     let requests = RequestSet::plain(request.as_bytes().to_vec(), request.starts_with("HEAD"));
     let mut flow = Flow::new(peer, requests, connections, Arrivals::Closed);
@@ -30,7 +30,7 @@ pub(crate) fn flow(peer: SocketAddr, request: &str, connections: u32, limit: u64
     flow
 }
 
-/// Carries a plan out: what its first flow counted, and what is left beside it.
+/// Runs a plan; returns the figures of its first flow, and the outcome.
 pub(crate) fn measure(plan: &Plan) -> Result<(SliceData, Outcome), LoadError> {
     let control = Control::new(plan.cpus.len(), Arc::new(AtomicBool::new(false)));
     let mut all = SliceData::new();

@@ -1,4 +1,4 @@
-//! TLS against a rustls server in memory: what is agreed on, resumed and refused.
+//! TLS against a rustls server in memory: negotiation, resumption and refusals.
 
 use std::sync::Arc;
 
@@ -10,10 +10,7 @@ use crate::tls_support::{Authority, Key, Pair, VERSIONS, self_signed, server};
 #[test]
 fn full_handshakes_of_both_versions_carry_content() {
     let authority = Authority::new();
-    for (version, key) in VERSIONS
-        .into_iter()
-        .flat_map(|v| [(v, Key::Rsa), (v, Key::P256)])
-    {
+    for (version, key) in VERSIONS.into_iter().flat_map(|v| [(v, Key::Rsa), (v, Key::P256)]) {
         let server = Arc::new(authority.server(key));
         let mut pair = Pair::shaken(&mut authority.connector_of(version), &server);
         pair.talk();
@@ -256,10 +253,7 @@ fn nothing_in_common_is_said_so() {
 fn what_cannot_be_set_up_says_where_and_what_to_do() {
     let authority = Authority::new();
     let fails = |spec: &TlsSpec| Connector::new(spec, "localhost").unwrap_err();
-    let with_ca = |path: String| TlsSpec {
-        trust: Trust::Ca(path),
-        ..TlsSpec::default()
-    };
+    let with_ca = |path: String| TlsSpec { trust: Trust::Ca(path), ..TlsSpec::default() };
     let error = fails(&with_ca(authority.file("absent.pem")));
     assert!(matches!(error, SetupError::Unreadable { .. }), "{error}");
     assert!(error.to_string().contains("absent.pem"), "{error}");

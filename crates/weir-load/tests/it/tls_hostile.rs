@@ -1,4 +1,4 @@
-//! TLS with peers that trickle, garble, flood and close: errors, never panics, and bounded memory.
+//! TLS with peers that trickle, garble, flood and close: errors, no panics, and bounded memory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Certificates, and a rustls server joined to a session by nothing but memory.
+//! Certificates, and a rustls server connected to a session in memory.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -17,7 +17,6 @@ use weir_model::tls::{TlsSpec, TlsVersion, Trust};
 
 pub(crate) const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
 
-/// The kind of a key.
 #[derive(Clone, Copy)]
 pub(crate) enum Key {
     Rsa,
@@ -34,7 +33,6 @@ impl Key {
     }
 }
 
-/// A certificate and its key.
 pub(crate) struct Identity {
     pub(crate) pem: String,
     pub(crate) key_pem: String,
@@ -42,7 +40,7 @@ pub(crate) struct Identity {
     key: Vec<u8>,
 }
 
-/// An authority in a folder of its own.
+/// A certificate authority with a directory of its own.
 pub(crate) struct Authority {
     pub(crate) folder: TempDir,
     issuer: Issuer<'static, KeyPair>,
@@ -64,11 +62,7 @@ impl Authority {
         std::fs::write(folder.path().join("ca.pem"), certificate.pem()).unwrap();
         let der = certificate.der().clone();
         let issuer = Issuer::new(params, key);
-        Authority {
-            folder,
-            issuer,
-            der,
-        }
+        Authority { folder, issuer, der }
     }
 
     pub(crate) fn file(&self, name: &str) -> String {
@@ -76,7 +70,7 @@ impl Authority {
         path.to_str().unwrap().to_owned()
     }
 
-    /// Writes a file into the folder.
+    /// Writes a file into the directory; returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.file(name);
         std::fs::write(&path, text).unwrap();
@@ -91,7 +85,7 @@ impl Authority {
         identity(&certificate, &pair)
     }
 
-    /// With a key on P-256, and nothing odd about it.
+    /// Issues a certificate with a P-256 key and no special properties.
     pub(crate) fn plain(&self) -> Identity {
         self.issue(Key::P256, |_| {})
     }
@@ -101,21 +95,15 @@ impl Authority {
     }
 
     pub(crate) fn spec(&self) -> TlsSpec {
-        TlsSpec {
-            trust: Trust::Ca(self.file("ca.pem")),
-            ..TlsSpec::default()
-        }
+        TlsSpec { trust: Trust::Ca(self.file("ca.pem")), ..TlsSpec::default() }
     }
 
-    /// The same, of one version alone.
+    /// Returns settings that allow only `version`.
     pub(crate) fn spec_of(&self, version: TlsVersion) -> TlsSpec {
-        TlsSpec {
-            versions: vec![version],
-            ..self.spec()
-        }
+        TlsSpec { versions: vec![version], ..self.spec() }
     }
 
-    /// One that speaks this version alone.
+    /// Creates a connector that allows only `version`.
     pub(crate) fn connector_of(&self, version: TlsVersion) -> Connector {
         Connector::new(&self.spec_of(version), "localhost").unwrap()
     }
@@ -124,7 +112,7 @@ impl Authority {
         Connector::new(&self.spec(), "localhost").unwrap()
     }
 
-    /// A server that wants a client certificate of this authority.
+    /// Creates a server that requires a client certificate of this authority.
     pub(crate) fn demanding_server(&self) -> ServerConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone()).unwrap();
@@ -162,7 +150,7 @@ impl Identity {
     }
 }
 
-/// A server that speaks all that rustls can and remembers every session.
+/// Creates a server that supports all of rustls' versions and groups, and stores every session.
 pub(crate) fn server(identity: &Identity) -> ServerConfig {
     let mut provider = aws_lc_rs::default_provider();
     provider.kx_groups = aws_lc_rs::ALL_KX_GROUPS.to_vec();
@@ -177,19 +165,19 @@ pub(crate) fn server(identity: &Identity) -> ServerConfig {
     config
 }
 
-/// A session, its server, and what passed between them.
+/// A session, its server, and the bytes exchanged between them.
 pub(crate) struct Pair {
     pub(crate) session: Session,
     pub(crate) server: ServerConnection,
-    /// On its way to the server.
+    /// Bytes to be sent to the server.
     pub(crate) out: Vec<u8>,
-    /// Plaintext that the session handed on.
+    /// Plaintext returned by the session.
     pub(crate) received: Vec<u8>,
-    /// Plaintext that the server got.
+    /// Plaintext received by the server.
     pub(crate) served: Vec<u8>,
     pub(crate) closed: bool,
     pub(crate) established: u32,
-    /// Bytes that arrive at once, in both directions.
+    /// Maximum number of bytes that arrive at once, in both directions.
     pub(crate) portion: usize,
     pub(crate) most_buffered: usize,
 }
@@ -211,7 +199,7 @@ impl Pair {
         }
     }
 
-    /// Carries bytes both ways until nothing moves; gives the session's error.
+    /// Carries bytes both ways until no more are sent; returns the session's error, if any.
     pub(crate) fn settle(&mut self) -> Result<(), TlsError> {
         loop {
             let moved = !self.out.is_empty();
@@ -224,7 +212,7 @@ impl Pair {
         }
     }
 
-    /// What the server wants sent.
+    /// Takes the bytes that the server has to send.
     pub(crate) fn records(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         while self.server.wants_write() {
@@ -233,14 +221,14 @@ impl Pair {
         bytes
     }
 
-    /// The records of what the server says.
+    /// Makes the server send `content`; returns the records.
     pub(crate) fn said(&mut self, content: &[u8]) -> Vec<u8> {
         self.server.set_buffer_limit(None);
         self.server.writer().write_all(content).unwrap();
         self.records()
     }
 
-    /// Both say this at once; all of it arrives.
+    /// Sends the same content both ways at once, and checks that all of it arrives.
     pub(crate) fn exchange(&mut self, content: &[u8]) {
         self.received.clear();
         self.served.clear();
@@ -251,7 +239,7 @@ impl Pair {
         assert!(self.received == content && self.served == content);
     }
 
-    /// What the session wants sent goes to the server, whose errors show as alerts.
+    /// Passes the session's output to the server, whose errors appear as alerts.
     pub(crate) fn carry_up(&mut self) {
         let up = std::mem::take(&mut self.out);
         for mut part in up.chunks(self.portion.min(4096)) {
@@ -269,7 +257,7 @@ impl Pair {
         }
     }
 
-    /// Bytes from the server reach the session.
+    /// Passes bytes from the server to the session.
     pub(crate) fn bring(&mut self, bytes: &mut [u8]) -> Result<(), TlsError> {
         for part in bytes.chunks_mut(self.portion) {
             let mut input = Input::new(part);
@@ -286,7 +274,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Settles a handshake that must succeed.
+    /// Completes a handshake that must succeed.
     pub(crate) fn shaken(connector: &mut Connector, server: &Arc<ServerConfig>) -> Pair {
         let mut pair = Pair::new(connector, server);
         pair.settle().unwrap();
@@ -295,7 +283,7 @@ impl Pair {
         pair
     }
 
-    /// Sends both ways and looks at what arrives.
+    /// Sends a text each way and checks that it arrives.
     pub(crate) fn talk(&mut self) {
         self.session.send(b"a question", &mut self.out).unwrap();
         self.settle().unwrap();

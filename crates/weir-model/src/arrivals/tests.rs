@@ -38,11 +38,7 @@ fn steps_have_equal_lengths_that_add_up() {
 fn steps_have_the_lengths_given_and_the_last_what_remains() {
     assert_eq!(
         segments("1000@2s, 0@500ms, 2k"),
-        [
-            (1000.0, 1000.0, 2 * S),
-            (0.0, 0.0, S / 2),
-            (2000.0, 2000.0, 15 * S / 2)
-        ]
+        [(1000.0, 1000.0, 2 * S), (0.0, 0.0, S / 2), (2000.0, 2000.0, 15 * S / 2)]
     );
     assert_eq!(segments("1k@2s,2k@3s")[1], (2000.0, 2000.0, 3 * S));
     let whole = length_of_steps("1k@10s,2k@20s").unwrap();
@@ -54,9 +50,7 @@ fn steps_have_the_lengths_given_and_the_last_what_remains() {
 
 #[test]
 fn what_is_no_rate_over_time_says_what_would_be() {
-    for text in [
-        "1000..", "..5", "1..2..3", "1000,", ",", "1000,,5", "@10s", "1...5",
-    ] {
+    for text in ["1000..", "..5", "1..2..3", "1000,", ",", "1000,,5", "@10s", "1...5"] {
         assert!(
             refused(text).contains("(1000@10s,2000@20s,500)")
                 || refused(text).contains("a rate in requests per second"),

@@ -1,4 +1,4 @@
-//! Loads as run folders have them, those from before a load had flows among them.
+//! Loads as stored in run folders, including those from before a load had flows.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::spin::Spin;
 use crate::study::MatrixCell;
 use crate::tls::TlsSpec;
 
-/// All that a load may say.
+/// All fields that a stored load may have, in either format.
 #[derive(Deserialize)]
 pub(super) struct LoadShape {
     name: String,
@@ -31,7 +31,7 @@ pub(super) struct LoadShape {
     only: Option<OnlyFlow>,
 }
 
-/// What a load said when it had one flow, and held connections beside it.
+/// Fields of a load in the older format, which had one flow and held connections beside it.
 #[derive(Deserialize)]
 struct OnlyFlow {
     arrivals: ArrivalsSpec,
@@ -58,9 +58,7 @@ impl TryFrom<LoadShape> for LoadSpec {
             (None, Some(only)) => {
                 beside.extend((only.held > 0).then(|| FlowSpec::held(only.held)));
                 FlowSpec {
-                    spacing: only
-                        .burst
-                        .map_or(Spacing::Even, |size| Spacing::Burst { size }),
+                    spacing: only.burst.map_or(Spacing::Even, |size| Spacing::Burst { size }),
                     lifetime: only.lifetime,
                     timeout: only.timeout,
                     tls: only.tls,
@@ -89,7 +87,7 @@ mod tests {
     use crate::load::Assignment;
     use crate::tls::{Resumption, TlsVersion};
 
-    /// As weir 0.1 wrote them before loads had flows.
+    /// Loads as weir 0.1 wrote them before loads had flows.
     const CLOSED: &str = r#"{"name":"closed","arrivals":"closed","connections":50,"lifetime":"kept",
         "tls":null,"held":0,"request":{"method":"GET","target":"/","fields":[]},"size":null,
         "duration":{"secs":120,"nanos":0},"timeout":{"secs":2,"nanos":0}}"#;
@@ -105,27 +103,18 @@ mod tests {
         let load: LoadSpec = serde_json::from_str(CLOSED).unwrap();
         let minute = Duration::from_secs(60);
         let closed = FlowSpec::new(50, ArrivalsSpec::Closed);
-        let asleep = LoadSpec {
-            spin: Spin::OFF,
-            ..LoadSpec::new("closed", closed, 2 * minute)
-        };
+        let asleep = LoadSpec { spin: Spin::OFF, ..LoadSpec::new("closed", closed, 2 * minute) };
         assert_eq!(load, asleep);
 
         let load: LoadSpec = serde_json::from_str(MUCH).unwrap();
-        assert_eq!(
-            (load.rate(), load.asking(), load.held()),
-            (Some(300.0), 100, 1000)
-        );
+        assert_eq!((load.rate(), load.asking(), load.held()), (Some(300.0), 100, 1000));
         assert_eq!(load.spacing, Spacing::Burst { size: 100 });
         assert_eq!(load.lifetime, Lifetime::Requests(10));
         let tls = load.tls.as_ref().unwrap();
         assert_eq!(tls.versions, [TlsVersion::V1_2]);
         assert_eq!(tls.resumption, Resumption::Ratio(0.8));
         assert_eq!(load.request().unwrap().content, b"hi");
-        assert_eq!(
-            (load.size, load.timeout),
-            (Some(1024), Duration::from_secs(5))
-        );
+        assert_eq!((load.size, load.timeout), (Some(1024), Duration::from_secs(5)));
         assert_eq!(load.cell.as_ref().unwrap().rate, Some(300.0));
 
         let shares = CLOSED.replace(r#""closed","conn"#, r#"{"share_of_slowest":0.6},"conn"#);

@@ -1,8 +1,7 @@
-//! A flow as people write it: the same words in a study and as options of `weir load`.
+//! A flow in the notation that people write: the same words in a study and as options of `weir load`.
 //!
-//! Whoever has the words hands them over as they were typed, each with its [`Key`], and gets the
-//! [`FlowSpec`] or all [`Fault`]s. Where a word stood, line and column or a flag, is for the caller
-//! to add.
+//! The caller passes the words as they were typed, each with its [`Key`], and gets the [`FlowSpec`] or all [`Fault`]s.
+//! The caller adds the position of a word (line and column, or a flag).
 
 mod expect;
 
@@ -18,67 +17,67 @@ use crate::tls::{ClientCertificate, TlsSpec, TlsVersion, TlsWordError, Trust, na
 use self::expect::expectation;
 use super::{ArrivalsSpec, FlowSpec, TraceSpec};
 
-/// Most requests in flight on one connection: beyond, a server's buffers are what is measured.
+/// Maximum number of requests in flight on one connection; beyond it, a server's buffers are measured.
 pub const DEEPEST: u16 = 1024;
 
-/// What a word is about.
+/// Setting of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// How many connections.
+    /// Number of connections.
     Connections,
-    /// How long a connection is used: `keep-alive`, `per-request`, `1000`, `30s`, `hold`, `hold:10s`.
+    /// Lifetime of a connection: `keep-alive`, `per-request`, `1000`, `30s`, `hold`, `hold:10s`.
     Connection,
-    /// How connections are closed: `fin`, `reset`.
+    /// Way to close connections: `fin`, `reset`.
     Close,
-    /// Connections opened per second at most.
+    /// Maximum number of connections opened per second.
     ConnectRate,
     /// Requests in flight on one connection.
     Pipeline,
     /// Requests per second, over time.
     Rate,
-    /// How arrivals are spread: `even`, `poisson:7`, `burst:50`.
+    /// Spacing of arrivals: `even`, `poisson:7`, `burst:50`.
     Arrivals,
     /// File of recorded arrivals.
     Trace,
-    /// How much faster they come.
+    /// Factor by which the replay of a trace is faster than the recording.
     TraceSpeed,
-    /// Which connection sends what is due: `global`, `per-connection`.
+    /// Rule that assigns due requests to connections: `global`, `per-connection`.
     Schedule,
-    /// What becomes of what finds no idle connection: `queue`, `drop`.
+    /// Treatment of a request that is due when no connection is idle: `queue`, `drop`.
     Overflow,
-    /// Requests at most.
+    /// Maximum number of requests.
     Limit,
-    /// How long a response may take.
+    /// Time limit for a response.
     Timeout,
-    /// What a response must be: `status=200`, `size=1KiB`; may be said many times.
+    /// Expectation on a response: `status=200`, `size=1KiB`; may be given many times.
     Expect,
-    /// It is asked over TLS.
+    /// Use of TLS.
     Secure,
-    /// TLS versions that are offered.
+    /// TLS versions to offer.
     TlsVersion,
-    /// Cipher suites that are offered.
+    /// Cipher suites to offer.
     Ciphers,
-    /// Key exchange groups that are offered.
+    /// Key exchange groups to offer.
     Groups,
-    /// Application protocols that are offered.
+    /// Application protocols to offer.
     Alpn,
-    /// Name that is sent and looked for in the certificate.
+    /// Server name to send (SNI) and to look for in the certificate.
     ServerName,
-    /// File of the authorities that are trusted.
+    /// File of the trusted certificate authorities.
     Authorities,
-    /// Any certificate is accepted.
+    /// Acceptance of any certificate.
     Insecure,
-    /// Which new connections resume an earlier session.
+    /// Share of new connections that resume an earlier session.
     Resumption,
-    /// The first request goes with the first flight of a resumed connection.
+    /// Sending of the first request in the first flight of a resumed connection.
     EarlyData,
     /// File of the client's certificate.
     Certificate,
-    /// File of its key.
+    /// File of the client certificate's private key.
     CertificateKey,
 }
 
-/// By key: the word of a study (the last part of it where it is nested) and the flag of `weir load`.
+/// Names of each key: in a study (the last part, if the name is nested) and as a flag of `weir load`.
 const NAMES: [(Key, &str, &str); 26] = [
     (Key::Connections, "connections", "-c"),
     (Key::Connection, "connection", "--connection"),
@@ -109,17 +108,17 @@ const NAMES: [(Key, &str, &str); 26] = [
 ];
 
 impl Key {
-    /// The key that a study has for it.
+    /// Name of this key in a study.
     pub fn word(self) -> &'static str {
         self.names().0
     }
 
-    /// The flag that `weir load` has for it.
+    /// Flag of `weir load` for this key.
     pub fn flag(self) -> &'static str {
         self.names().1
     }
 
-    /// The key for a study's word.
+    /// Returns the key with this name in a study.
     pub fn of_word(word: &str) -> Option<Key> {
         let named = NAMES.iter().find(|(_, own, _)| *own == word);
         named.map(|(key, ..)| *key)
@@ -130,7 +129,7 @@ impl Key {
         named.map_or(("", ""), |(_, word, flag)| (word, flag))
     }
 
-    /// Whether only TLS can heed it. `--insecure` does no harm in clear.
+    /// Returns true if this key has an effect only with TLS. `--insecure` is not one: it does no harm without TLS.
     fn is_of_tls(self) -> bool {
         matches!(
             self,
@@ -147,48 +146,42 @@ impl Key {
     }
 }
 
-/// Something that was said.
+/// A setting as the user gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// What it is about.
+    /// The setting.
     pub key: Key,
-    /// As it was typed.
+    /// Value as typed.
     pub text: String,
 }
 
-/// What is wrong with something that was said.
+/// An error in a setting of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What it is about.
+    /// The setting that has the error.
     pub key: Key,
-    /// Its place among all that was said, where one thing alone is wrong.
+    /// Index of the wrong value among all that were given; `None` if the error lies in a combination of settings.
     pub at: Option<usize>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to fix the error.
     pub hint: Option<String>,
-    /// The valid word that was most likely meant.
+    /// Valid word that was most likely meant; `None` if none is close.
     pub nearest: Option<&'static str>,
 }
 
 impl Fault {
-    /// Something that is wrong with what was said of `key`.
+    /// Creates a fault in the setting `key`.
     pub fn new(key: Key, message: impl ToString) -> Fault {
-        Fault {
-            key,
-            at: None,
-            message: message.to_string(),
-            hint: None,
-            nearest: None,
-        }
+        Fault { key, at: None, message: message.to_string(), hint: None, nearest: None }
     }
 
-    /// Whether it is about something that only TLS can heed.
+    /// Returns true if the setting has an effect only with TLS.
     pub fn is_about_tls(&self) -> bool {
         self.key.is_of_tls()
     }
 
-    /// What to do about it.
+    /// Adds advice on how to fix the error.
     pub fn hint(self, hint: &str) -> Fault {
         let hint = Some(hint.to_owned());
         Fault { hint, ..self }
@@ -200,27 +193,22 @@ impl Fault {
     }
 }
 
-/// Reads a flow from what was said of it; what was not said, or is wrong, is as in `base`. `length` is how long a
-/// rate that changes has: the load's duration, or the slice of a study.
+/// Reads a flow from the settings that the user gave; settings that are missing or wrong are taken from `base`.
+/// `length` is the time that a changing rate covers: the load's duration, or the slice of a study.
 ///
-/// With it comes everything that is wrong, in the order in which it was said; then what contradicts something
-/// else.
+/// Returns the flow and all errors: first those in single settings, in the order given, then contradictions between
+/// settings.
 pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<Fault>) {
-    let mut reader = Reader {
-        spec: base,
-        held: None,
-        tls: TlsSpec::default(),
-        expect: None,
-        length,
-    };
-    let one = |(at, said): (usize, &Said)| {
-        let fault = reader.take(said.key, said.text.trim()).err()?;
-        Some(Fault {
-            at: Some(at),
-            ..fault
+    let mut reader =
+        Reader { spec: base, held: None, tls: TlsSpec::default(), expect: None, length };
+    let mut faults: Vec<Fault> = said
+        .iter()
+        .enumerate()
+        .filter_map(|(at, said)| {
+            let fault = reader.take(said.key, said.text.trim()).err()?;
+            Some(Fault { at: Some(at), ..fault })
         })
-    };
-    let mut faults: Vec<Fault> = said.iter().enumerate().filter_map(one).collect();
+        .collect();
     let is_said = |key| said.iter().any(|said| said.key == key);
     let spec = reader.finish(is_said(Key::Secure));
     if !is_said(Key::Secure)
@@ -228,14 +216,9 @@ pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<F
     {
         faults.push(Fault::new(vain.key, "requests go out without TLS"));
     }
-    let timed = [Key::Rate, Key::Trace]
-        .into_iter()
-        .find(|key| is_said(*key));
+    let timed = [Key::Rate, Key::Trace].into_iter().find(|key| is_said(*key));
     if reader.held.is_some() && timed.is_some() {
-        let fault = Fault::new(
-            Key::Connection,
-            "held connections have no rate and no trace",
-        );
+        let fault = Fault::new(Key::Connection, "held connections have no rate and no trace");
         faults.push(fault.hint("`hold:10s` sends one request on each connection every 10 s"));
     }
     if is_said(Key::TraceSpeed) && !is_said(Key::Trace) {
@@ -246,7 +229,7 @@ pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<F
     (spec, faults)
 }
 
-/// What a flow says that another part of it leaves without effect.
+/// Settings of a flow that have no effect because of another setting.
 fn contradictions(spec: &FlowSpec) -> Vec<Fault> {
     let per_request = spec.lifetime == Lifetime::Request;
     #[rustfmt::skip]
@@ -265,14 +248,15 @@ fn contradictions(spec: &FlowSpec) -> Vec<Fault> {
         (spec.pipeline > 1 && per_request, Key::Pipeline,
          "a connection per request cannot have several in flight"),
     ];
-    let so = all.into_iter().filter(|(is_so, ..)| *is_so);
-    so.map(|(_, key, message)| Fault::new(key, message))
+    all.into_iter()
+        .filter(|(is_so, ..)| *is_so)
+        .map(|(_, key, message)| Fault::new(key, message))
         .collect()
 }
 
 struct Reader {
     spec: FlowSpec,
-    /// Connections are held; with a time, one request is sent on each so often.
+    /// Set if connections are held; with a time, each connection sends one request per that time.
     held: Option<Option<Duration>>,
     tls: TlsSpec,
     expect: Option<ExpectSpec>,
@@ -314,18 +298,14 @@ impl Reader {
                 spec.arrivals = ArrivalsSpec::Trace(TraceSpec { file, speed: 1.0 });
             }
             Key::TraceSpeed => {
-                let speed = Limits::TRACE_SPEED
-                    .read(text)
-                    .map_err(|error| bad(&error))?;
+                let speed = Limits::TRACE_SPEED.read(text).map_err(|error| bad(&error))?;
                 if let ArrivalsSpec::Trace(trace) = &mut spec.arrivals {
                     trace.speed = speed;
                 }
             }
             Key::Schedule => {
-                let words = [
-                    ("global", Assignment::Global),
-                    ("per-connection", Assignment::PerConnection),
-                ];
+                let words =
+                    [("global", Assignment::Global), ("per-connection", Assignment::PerConnection)];
                 spec.assignment = one_of(key, text, &words)?;
             }
             Key::Overflow => {
@@ -421,7 +401,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What follows from several words.
+    /// Builds the flow, applying settings that depend on several words.
     fn finish(&mut self, secure: bool) -> FlowSpec {
         let mut spec = self.spec.clone();
         match self.held {
@@ -436,8 +416,7 @@ impl Reader {
             spec.tls = Some(self.tls.clone());
         }
         if let Some(expect) = &self.expect {
-            let requests = spec.requests.iter_mut();
-            requests.for_each(|request| request.expect = Some(expect.clone()));
+            spec.requests.iter_mut().for_each(|request| request.expect = Some(expect.clone()));
         }
         spec
     }
@@ -451,8 +430,10 @@ fn at_least_one<T: std::str::FromStr + PartialEq + From<u8>>(
     key: Key,
     text: &str,
 ) -> Result<T, Fault> {
-    let number = text.parse().ok().filter(|number| *number != T::from(0));
-    number.ok_or_else(|| is_not(key, text, "a whole number of at least 1"))
+    text.parse()
+        .ok()
+        .filter(|number| *number != T::from(0))
+        .ok_or_else(|| is_not(key, text, "a whole number of at least 1"))
 }
 
 fn one_of<T: Copy>(key: Key, text: &str, words: &[(&'static str, T)]) -> Result<T, Fault> {

@@ -1,4 +1,4 @@
-//! Which listener, server and location of a user's configuration a load has asked.
+//! Listeners, servers and locations of a user's configuration that a load uses.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,74 +7,74 @@ use serde::{Deserialize, Serialize};
 
 use super::ReplacedRecord;
 
-/// What some loads ask of a configuration of the user's.
+/// Parts of a user's configuration that serve certain loads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskedRecord {
-    /// The loads, by name; a flow beside a load's own as `LOAD, flow FLOW`.
+    /// Names of the loads; a flow beside a load's own is named `LOAD, flow FLOW`.
     pub loads: Vec<String>,
-    /// Whether they ask over TLS.
+    /// True if the loads use TLS.
     pub tls: bool,
-    /// The listener, by its address in the user's configuration.
+    /// Listener, named by its address in the user's configuration.
     pub listener: SpotRecord,
-    /// What answers each different request, in their order.
+    /// Parts that answer each different request, in the order of the requests.
     pub requests: Vec<RequestRecord>,
-    /// Replacements in the copy, of what these requests meet.
+    /// Replacements in the copy that affect these requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<ReplacedRecord>,
 }
 
-/// The answer of a part that has files of its own, as records have it.
+/// Value of `answer` for a part that serves its own files.
 pub const FROM_FILES: &str = "answers from files";
 
-/// What answers a request.
+/// Parts of a user's configuration that answer a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestRecord {
-    /// Its Host field.
+    /// Host field of the request.
     pub host: String,
-    /// Its target.
+    /// Target of the request.
     pub target: String,
-    /// What passes connections of clients on to the listener, and is left out.
+    /// Parts that pass client connections on to the listener; these are left out of the copy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub past: Vec<SpotRecord>,
-    /// What passes the connection on before the server has it, in its order.
+    /// Parts that pass the connection on before it reaches the server, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub through: Vec<SpotRecord>,
-    /// The virtual server; `None`: the proxy's language has none, or none was found.
+    /// Virtual server; `None` if the proxy's language has none, or none was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<SpotRecord>,
-    /// The location, route or backend in it.
+    /// Location, route or backend in the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<SpotRecord>,
-    /// What it does with the request, as a clause: `passes it on`.
+    /// Action on the request, as a clause: `passes it on`.
     pub answer: String,
-    /// What compresses answers there for clients that accept it, which this request does not: `gzip on`. What a stock
-    /// configuration has is not told.
+    /// Directive that compresses responses here for clients that accept compression, if this request does not: `gzip
+    /// on`. Compression from a stock configuration is not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compressed: Option<SpotRecord>,
 }
 
-/// A part of the user's configuration.
+/// A part of the user's configuration and its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpotRecord {
-    /// What it is: `server shop.example`, `location /api/`, `*:443`.
+    /// Name of the part: `server shop.example`, `location /api/`, `*:443`.
     pub name: String,
-    /// The user's file.
+    /// Path of the user's file.
     pub file: PathBuf,
-    /// Its line, counted from 1; 0 where the file is translated before it is read, as a Caddyfile is.
+    /// Line number in the file, from 1; 0 if the file is translated before it is read, as a Caddyfile is.
     pub line: usize,
 }
 
 impl AskedRecord {
-    /// The listener: `*:443 over TLS (/etc/nginx/nginx.conf:12)`.
+    /// Listener as text: `*:443 over TLS (/etc/nginx/nginx.conf:12)`.
     pub fn at(&self) -> String {
         let how = if self.tls { "over TLS" } else { "in clear" };
         format!("{} {how} ({})", self.listener.name, self.listener.place())
     }
 
-    /// What answers, each once.
+    /// Parts that answer the requests, as text without duplicates.
     pub fn places(&self) -> Vec<String> {
         let mut places: Vec<String> = Vec::new();
         for request in &self.requests {
@@ -88,7 +88,7 @@ impl AskedRecord {
 }
 
 impl RequestRecord {
-    /// The virtual server, with what the connection comes through before, and what stands before the listener:
+    /// Virtual server as text, with the parts that the connection passes before it and those in front of the listener:
     /// `through frontend in (/etc/a.cfg:3): frontend web (/etc/a.cfg:9)`.
     pub fn server(&self) -> Option<String> {
         let list = |spots: &[SpotRecord]| {
@@ -108,7 +108,8 @@ impl RequestRecord {
     }
 }
 
-/// `server shop.example (/etc/nginx/nginx.conf:10), location /api/ (/etc/nginx/nginx.conf:14), passes it on`.
+/// Writes for example `server shop.example (/etc/nginx/nginx.conf:10), location /api/ (/etc/nginx/nginx.conf:14),
+/// passes it on`.
 impl fmt::Display for RequestRecord {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = self.location.as_ref().map(SpotRecord::to_string);
@@ -126,7 +127,7 @@ impl fmt::Display for SpotRecord {
 }
 
 impl SpotRecord {
-    /// `/etc/nginx/nginx.conf:12`.
+    /// Position as text: `/etc/nginx/nginx.conf:12`.
     fn place(&self) -> String {
         match self.line {
             0 => self.file.display().to_string(),
@@ -141,11 +142,8 @@ mod tests {
 
     #[test]
     fn what_stands_before_a_server_is_said_before_it() {
-        let spot = |name: &str, line| SpotRecord {
-            name: name.to_owned(),
-            file: "/a.cfg".into(),
-            line,
-        };
+        let spot =
+            |name: &str, line| SpotRecord { name: name.to_owned(), file: "/a.cfg".into(), line };
         let mut request = RequestRecord {
             host: String::new(),
             target: String::new(),

@@ -1,126 +1,127 @@
-//! What a search for how much an arm carries writes down.
+//! Records of the search for an arm's capacity.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limit::Limit;
 
-/// What a step of a search was for.
+/// Purpose of a step of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchStage {
-    /// A closed loop, which shows what the arm completes at most.
+    /// A closed loop, which shows the highest rate that the arm completes.
     Closed,
-    /// Rates far apart, until one holds and one does not that is near it.
+    /// Rates far apart, until one rate holds and a nearby one does not.
     Ramp,
-    /// A short trial near the limit; `ladder` in records of before it was one trial.
+    /// A short trial near the limit; `ladder` in records from when it was more than one trial.
     #[serde(alias = "ladder")]
     Dwell,
-    /// A trial that is longer than the slowest memory of the system.
+    /// A hold: a trial that lasts longer than after-effects in the system do.
     Hold,
-    /// A short trial after a rest, for what is carried in a burst.
+    /// A short trial after a rest, for the rate that is carried in a burst.
     Burst,
 }
 
-/// What a search knows after a step of it: the trials of one cell.
+/// State of a search after one step, which is the trials of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BracketRecord {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// What the step was for.
+    /// Purpose of the step.
     pub stage: SearchStage,
     /// Number of the step's first block within the load.
     pub first_block: u32,
-    /// Its blocks.
+    /// Number of the step's blocks.
     pub blocks: u32,
     /// Seconds of measured load of this arm so far.
     pub seconds: f64,
-    /// Requests per second between which the capacity is thought to be, if anything is known of it yet.
+    /// Bounds of the capacity as estimated so far, requests per second; `None` if nothing is known yet.
     pub between: Option<(f64, f64)>,
-    /// The highest rate that a hold has held so far; absent before one has.
+    /// Highest rate that passed a hold so far; absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<ObservedRecord>,
-    /// Seconds that the run had been at work by then; absent in records of before it was kept.
+    /// Seconds that the run had been at work by then; absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_s: Option<f64>,
 }
 
-/// A rate and the time for which it was seen.
+/// A rate and the time for which it was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObservedRecord {
-    /// Requests per second.
+    /// The rate, requests per second.
     pub rate: f64,
-    /// Seconds for which it held, or after which it broke.
+    /// Seconds for which the rate held, or after which it broke.
     pub seconds: f64,
 }
 
-/// How much an arm carries within an objective. Rates are requests per second.
+/// Capacity of an arm within an objective. Rates are in requests per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacityRecord {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// The objective: all of them hold at the capacity.
+    /// The objective: limits that all hold at the capacity.
     pub limits: Vec<Limit>,
-    /// Place among the limits of the one that breaks first.
+    /// Index in `limits` of the limit that breaks first.
     pub decides: usize,
     /// Confidence of the interval, 0..1.
     pub confidence: f64,
-    /// Lower end of the interval; 0 where no rate has held.
+    /// Lower end of the interval; 0 if no rate held.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub high: f64,
-    /// Whether the ends are a rate that held and one that broke, without any probability.
+    /// True if the ends are only a rate that held and one that broke, without a probability.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_bracket: bool,
-    /// Standard deviation of the arm's limit from trial to trial, as a share; absent if too little was seen of it.
+    /// Standard deviation of the arm's limit from trial to trial, as a share; absent if there were too few trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scatter: Option<f64>,
-    /// Trials that broke only because the arm stalled: stood still for a moment, and recovered.
+    /// Trials that broke only because the arm stalled: it stopped for a moment, and recovered.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stalls: usize,
-    /// The highest rate that a hold has held; 0: none has.
+    /// Highest rate that passed a hold; 0 if none did.
     pub verified: f64,
-    /// Length of that hold, seconds; 0 in records of before it was kept.
+    /// Length of the hold at `verified`, seconds; 0 in older records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub held_s: f64,
-    /// The lowest rate above it that broke, and after how long.
+    /// Lowest rate above `verified` that broke, and the time after which it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broke: Option<ObservedRecord>,
-    /// The highest rate that a dwell has carried, below each that broke.
+    /// Highest rate that passed a dwell and is below each rate that broke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<ObservedRecord>,
-    /// The interval of what short trials on a rested arm held, where a long one did not hold it.
+    /// Interval of the rates that held in short trials on a rested arm, if they did not hold in a long trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<(f64, f64)>,
-    /// What it carries in a burst, if that was asked for.
+    /// Capacity in a burst, if it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<BurstRecord>,
-    /// Responses per second of the arm when it has more to do than it can.
+    /// Responses per second of the arm at overload.
     pub saturated: f64,
-    /// Share of the responses (0..1) that break the deciding limit at any rate.
+    /// Share of the responses (0..1) that exceed the deciding limit at any rate.
     pub floor: f64,
-    /// What kept the search from higher rates, or is so near that the answer may be its and not the arm's.
+    /// Limit of the measurement that kept the search from higher rates, or is so close that the result may be that
+    /// limit instead of the arm's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingRecord>,
-    /// Seconds of trials, without and with the long ones, rests before them included.
+    /// Seconds of trials, without and with the holds; rests before them are included.
     pub seconds: (f64, f64),
-    /// Of these seconds without any load, for the arm to come to rest; 0 in records of before it was kept.
+    /// Part of these seconds without load, for the arm to come to rest; 0 in older records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rest_s: f64,
-    /// Connections that it was asked over; 0 in records of before it was kept.
+    /// Number of connections to the arm; 0 in older records.
     #[serde(default, skip_serializing_if = "is_none")]
     pub connections: u32,
-    /// Why the search has ended.
+    /// Reason why the search ended.
     pub end: CapacityEnd,
-    /// Where the time was too short: the budget of the whole run, seconds by the clock, that would be enough. Absent where
-    /// no budget lets a search last longer, and in records of before it was kept.
+    /// Time budget for the whole run that would suffice, in seconds by the clock, if the time was too short. Absent if
+    /// no budget makes a search longer, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enough_s: Option<f64>,
 }
@@ -137,17 +138,17 @@ fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-/// What an arm carries for a short time after a rest.
+/// Capacity of an arm for a short time after a rest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstRecord {
     /// Length of the burst, seconds.
     pub seconds: f64,
-    /// The highest rate that held, requests per second.
+    /// Highest rate that held, requests per second.
     pub low: f64,
-    /// The lowest that did not.
+    /// Lowest rate that did not hold, requests per second.
     pub high: f64,
-    /// Confidence of the interval, 0..1; 0 in records of before it was kept.
+    /// Confidence of the interval, 0..1; 0 in older records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub confidence: f64,
 }
@@ -156,13 +157,13 @@ pub struct BurstRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingRecord {
-    /// Whose it is.
+    /// Part of the setup that has the limit.
     pub of: CeilingOf,
-    /// Requests per second.
+    /// The limit in requests per second.
     pub rate: f64,
 }
 
-/// Who else may be what cannot carry more.
+/// Part of the setup other than the arm that may limit the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -171,33 +172,34 @@ pub enum CeilingOf {
     Generator,
     /// The origin behind the proxy.
     Origin,
-    /// The connections to the arm: all were busy, and with more of them more was completed.
+    /// The connections to the arm: all were busy, and with more connections more requests were completed.
     Connections,
-    /// The time for the search: it was over before a rate above the interval broke.
+    /// The time for the search, which ended before a rate above the interval broke.
     Time,
 }
 
-/// Why a search for a capacity has ended.
+/// Reason why a capacity search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityEnd {
-    /// The interval is as narrow as was asked for, and a trial near its lower end has held.
+    /// The interval is as narrow as requested, and a trial near its lower end held.
     Found,
     /// More trials would not narrow the interval: the limit itself scatters.
     Settled,
-    /// The time was over; a trial near the lower end has held.
+    /// The time was over; a trial near the lower end held.
     Budget,
-    /// The time was over before anything could be claimed; seconds of trials, those that were made included, that would suffice.
+    /// The time was over before any result; the value is the total seconds of trials that would suffice, those already
+    /// made included.
     TooShort(f64),
-    /// No rate has held that was tried.
+    /// None of the rates that were tried held.
     Never,
-    /// Above this rate it broke, and did not recover.
+    /// Above this rate the arm broke, and did not recover.
     Broken(f64),
-    /// The load generator could not send so many requests per second in time before anything was known of the arm.
+    /// The load generator could not send this many requests per second in time, before anything was known of the arm.
     NotSent(f64),
-    /// The machine spoilt most of the trials.
+    /// Most of the trials were disturbed by the machine.
     Spoilt,
-    /// The machine changed so much in the meantime that nothing can be claimed; only in records of earlier searches.
+    /// The machine changed so much during the search that there is no result; only in records of earlier searches.
     Unsteady,
 }

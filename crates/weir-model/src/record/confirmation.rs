@@ -1,44 +1,44 @@
-//! Whether a limiter was proven by turning a parameter.
+//! Confirmation of a limiter by changing a parameter.
 
 use serde::{Deserialize, Serialize};
 
 use crate::study::{Metric, Settings, Taken};
 
-/// What came of turning a parameter that is held to limit an arm: the arm with and without the change, in a paired
-/// trial of its own.
+/// Result of changing a parameter that is assumed to limit an arm: the arm with and without the change, compared in a
+/// paired trial of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfirmationRecord {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// The limiter.
+    /// Name of the assumed limiter.
     pub limiter: String,
-    /// What was turned, and to which levels.
+    /// Parameters that were changed, with their new levels.
     pub turned: Settings,
-    /// What was taken away instead.
+    /// Resource that was taken away instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
-    /// What was compared: the rate, or where the load asks for no more than is answered, a response time.
+    /// Compared metric: the rate, or a response time if the load does not exceed the rate that is answered.
     #[serde(default = "rate")]
     pub metric: Metric,
-    /// The metric with the change, as a multiple of that without, and its interval; `None` where there is none: nothing was
-    /// found out, or without the change nothing is answered as it should be.
+    /// Ratio of the metric with the change to the metric without, and its interval; `None` if there was no result, or
+    /// if without the change no request was answered correctly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<(f64, (f64, f64))>,
-    /// Whether the change makes the arm carry more, or what was taken away as much less, which proves that this was the
-    /// limit.
+    /// True if the change increases the rate that the arm carries, or taking the resource away decreases it in
+    /// proportion, which proves the limiter.
     pub confirmed: bool,
-    /// Why nothing was found out; empty where something was.
+    /// Reason why there was no result; empty if there was one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why_not: String,
-    /// The folder of that trial's run, within the run's own.
+    /// Folder of the paired trial's run, within this run's folder.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
 }
 
-/// What older records compared.
+/// Metric of older records.
 fn rate() -> Metric {
     Metric::Rate
 }

@@ -1,41 +1,41 @@
-//! Looks at a load that is measured until everything is decided.
+//! Interim looks at a load that is measured until every comparison is decided.
 
 use serde::{Deserialize, Serialize};
 
-/// A look at what was measured under a load so far. What is decided at it rests on the blocks of then alone.
+/// An interim look at the measurements of a load so far. Its decisions rest only on the blocks present at the time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LookRecord {
-    /// The session.
+    /// Number of the session.
     pub session: u32,
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// Which look it is, from 1 on.
+    /// Number of the look, from 1.
     pub look: u32,
-    /// After how many blocks the looks are planned; the last number is that of the blocks at most.
+    /// Numbers of blocks after which looks are planned; the last is the maximum number of blocks.
     pub planned: Vec<u32>,
-    /// Whole blocks that were there.
+    /// Number of complete blocks at this look.
     pub blocks: u32,
-    /// Blocks with smaller numbers were there.
+    /// Number of the next block; all blocks with smaller numbers were present.
     pub next_block: u32,
-    /// Whether it is the load's last look, be it that no block is left or no time.
+    /// True if this is the load's last look, because no blocks or no time are left.
     pub is_last: bool,
-    /// Comparisons that share the error.
+    /// Number of comparisons among which the error rate is divided.
     pub family: u32,
-    /// Confidence of each interval at this look, such that the intervals of all looks together have the
-    /// study's.
+    /// Confidence of each interval at this look, such that the intervals of all looks together have the study's
+    /// confidence.
     pub confidence: f64,
-    /// Two-sided level of each test at this look, such that all tests at all looks together have the study's.
+    /// Two-sided level of each test at this look, such that all tests at all looks together have the study's level.
     pub level: f64,
-    /// Both at the last look, when no time is short: what that would decide is what a look foresees.
+    /// Confidence and level at the last look if time does not run out; forecasts at this look use them.
     pub at_end: (f64, f64),
-    /// What was decided at this look.
+    /// Comparisons that were decided at this look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decided: Vec<DecidedRecord>,
-    /// Names of the arms that go on; empty: the load is decided.
+    /// Names of the arms that continue; empty if the load is decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<String>,
-    /// Blocks that the load will probably have when everything is decided.
+    /// Expected number of blocks of the load when every comparison is decided.
     pub expected: u32,
 }
 
@@ -43,19 +43,19 @@ pub struct LookRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecidedRecord {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// What it is compared with.
+    /// Name of the arm that it is compared with.
     pub against: String,
-    /// The verdict, as reports say it.
+    /// Verdict in the words of reports.
     pub verdict: String,
-    /// Whether an earlier end was chosen because the looks to come would hardly decide it.
+    /// True if the comparison was ended early because the remaining looks would hardly decide it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_given_up: bool,
 }
 
 impl LookRecord {
-    /// Whether nothing is open any more.
+    /// Returns true if the load is decided or this is its last look.
     pub fn is_done(&self) -> bool {
         self.is_last || self.open.is_empty()
     }

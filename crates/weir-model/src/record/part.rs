@@ -1,4 +1,4 @@
-//! What is known of a continuous trial at its end, beside its blocks.
+//! Results of a continuous trial at its end, apart from its blocks.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,78 +7,78 @@ use super::trial::{Phase, is_zero};
 use crate::load::ErrorCount;
 use crate::load_report::TlsReport;
 
-/// One continuous trial: the blocks of a load that were measured with the same instances of the
-/// proxies, without a pause in between. Runs of before it was kept have none.
+/// One continuous trial: the blocks of a load that were measured with the same instances of the proxies, without a
+/// pause in between. Older runs have no such records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartRecord {
-    /// The session it was measured in.
+    /// Session in which the trial was measured.
     pub session: u32,
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// What it was for.
+    /// Purpose of the trial.
     #[serde(default, skip_serializing_if = "Phase::is_usual")]
     pub phase: Phase,
-    /// Number of its first block.
+    /// Number of the trial's first block.
     pub first_block: u32,
-    /// Its blocks; in runs of before arms came and went as planned, those included that a stop has cut off.
+    /// Number of the trial's blocks. In runs from before arms came and went as planned, it includes blocks cut off by a
+    /// stop.
     pub blocks: u32,
-    /// Blocks of other loads that it was shared with, taken in turns; the counts below are of all of them
-    /// together. A shared trial has such a record for each of its loads.
+    /// Blocks of other loads that shared the trial by turns; the counts below are of all these loads together. A shared
+    /// trial has a record like this for each of its loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<LoadBlocks>,
-    /// Threads of the generator.
+    /// Number of the generator's threads.
     pub threads: u32,
-    /// How the generator asked the kernel: `io_uring` or `epoll`.
+    /// Kernel interface of the generator: `io_uring` or `epoll`.
     pub io: String,
-    /// How often received bytes had to wait for one of the generator's buffers.
+    /// Number of times that received bytes had to wait for one of the generator's buffers.
     pub starved: u64,
-    /// Connections that found a full listen queue on this host while it lasted, whoever listened
-    /// (`TcpExt: ListenOverflows` of /proc/net/netstat).
+    /// Connections that found a full listen queue on this host during the trial, on any socket (`TcpExt:
+    /// ListenOverflows` of /proc/net/netstat).
     pub listen_overflows: u64,
-    /// How late the counters of a slice were read at most, nanoseconds.
+    /// Maximum delay in reading the counters of a slice, nanoseconds.
     #[serde(default)]
     pub late_ns: u64,
-    /// How far the clocks of the hosts are apart, as found before it began; empty on one host, and in records of
-    /// before it was kept.
+    /// Offsets between the clocks of the hosts, measured before the trial; empty on one host, and in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockOffset>,
-    /// When each of several generators started; empty where one had all.
+    /// Start time of each generator; empty if there was only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<GeneratorStart>,
-    /// What is added to `start_ns` of its slices to get their time in the samples of the run, nanoseconds; absent: no
-    /// samples were taken.
+    /// Offset in nanoseconds to add to `start_ns` of the trial's slices to get their time in the samples of the run;
+    /// absent if no samples were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples_at_ns: Option<i64>,
-    /// CPU time that reading samples took on all hosts, nanoseconds; no part of what the load took.
+    /// CPU time spent on reading samples on all hosts, nanoseconds; it is not part of the load's CPU time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub samples_cpu_ns: u64,
-    /// Nodes of a cluster with pods of the proxies that were lost while it lasted.
+    /// Cluster nodes with pods of the proxies that were lost during the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_nodes: Vec<LostNode>,
     /// Errors that belong to no slice: connections that could not be opened before the trial.
     pub errors: Vec<ErrorCount>,
-    /// In the order of the study.
+    /// Connections to each arm, in the order of the study.
     pub arms: Vec<ArmConnections>,
 }
 
-/// A node of a cluster that was lost.
+/// A cluster node that was lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LostNode {
-    /// Its name.
+    /// Name of the node.
     pub node: String,
-    /// What the cluster said of it.
+    /// Reason that the cluster reported.
     pub why: String,
 }
 
-/// The clock of a host against the generator's (of the first one, where several share the load).
+/// Offset of a host's clock from the generator's (from the first generator's, if several share the load).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockOffset {
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// How far its CLOCK_MONOTONIC is ahead, nanoseconds.
+    /// Nanoseconds by which the host's CLOCK_MONOTONIC is ahead.
     pub ahead_ns: i64,
 }
 
@@ -86,61 +86,60 @@ pub struct ClockOffset {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadBlocks {
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// Number of the first.
+    /// Number of the first block.
     pub first_block: u32,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u32,
 }
 
-/// What became of the connections to one arm in a continuous trial.
+/// Statistics of the connections to one arm in a continuous trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmConnections {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// Requests that were answered, those of unmeasured slices included.
+    /// Answered requests, including those of unmeasured slices.
     #[serde(default)]
     pub answered: u64,
-    /// Those that ask.
+    /// Connections that send requests.
     pub asking: ConnectionCounts,
-    /// Those that are held beside them; all 0 where the load holds none.
+    /// Connections that are only held; all counts are 0 if the load holds none.
     #[serde(default)]
     pub held: ConnectionCounts,
-    /// Handshakes of those that ask; absent in clear.
+    /// TLS handshakes of the connections that send requests; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
-    /// Connections that found the arm's own listen queue full, where it has a network namespace of
-    /// its own.
+    /// Connections that found the arm's own listen queue full; absent if the arm has no network namespace of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen_overflows: Option<u64>,
-    /// Memory of the arm's proxy processes before the last slice, when all connections were still
-    /// open: the sum of their proportional set sizes (Pss, proc_pid_smaps_rollup(5)), bytes. 0
-    /// where it could not be read.
+    /// Memory of the arm's proxy processes before the last slice, when all connections were still open: the sum of
+    /// their proportional set sizes (Pss, proc_pid_smaps_rollup(5)), bytes. 0 if it could not be read.
     #[serde(default)]
     pub proxy_memory_bytes: u64,
 }
 
-/// Connections of one kind to one arm.
+/// Counts of one kind of connections to one arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConnectionCounts {
-    /// As many as the study wants.
+    /// Number of connections that the study wants.
     pub wanted: u64,
-    /// Open when the trial began; 0 where each request opens its own.
+    /// Connections open when the trial began; 0 if each request opens its own.
     pub open_at_start: u64,
-    /// Open when it ended.
+    /// Connections open when the trial ended.
     pub open_at_end: u64,
-    /// Opened in all, the first time or again.
+    /// Total number of connections opened, for the first time or again.
     pub opened: u64,
-    /// Closed by the proxy while another arm had the load, and opened again; 0 in records of before it was kept.
+    /// Connections that the proxy closed while another arm had the load, and that were opened again; 0 in older
+    /// records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_at_rest: u64,
 }
 
 impl ConnectionCounts {
-    /// Adds those of another generator.
+    /// Adds the counts of another generator.
     pub fn add(&mut self, other: &ConnectionCounts) {
         self.wanted += other.wanted;
         self.open_at_start += other.open_at_start;

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::SpotRecord;
 
-/// Something that the requests of a load meet in a user's configuration and that the copy has otherwise, so that its
-/// cost is not measured.
+/// A feature of a user's configuration that the requests of a load use and that the copy replaces, so that its cost is
+/// not measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplacedRecord {
-    /// The kind of thing that is replaced.
+    /// Kind of the replaced feature.
     pub part: ReplacedPart,
     /// The original in the words of the configuration, without names and addresses of servers: `proxy_pass https://`,
     /// `64 servers`.
@@ -23,40 +23,40 @@ pub struct ReplacedRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReplacedPart {
-    /// The certificate that clients are shown, where its kind cannot be told.
+    /// Certificate that clients are shown, if its kind is unknown.
     Certificate,
-    /// TLS to origin servers, and how it is spoken.
+    /// TLS to origin servers, and its settings.
     OriginTls,
-    /// Several origin servers, or one that is no TCP port.
+    /// Several origin servers, or one without a TCP port.
     Servers,
-    /// Names of origin servers that are looked up while the proxy runs.
+    /// Names of origin servers that are resolved while the proxy runs.
     Names,
     /// A proxy in the same configuration that passes connections on to the listener.
     Before,
-    /// A TCP port of the configuration's own, which it asks itself.
+    /// TCP port of the configuration itself to which its own proxy connects.
     OwnListener,
-    /// What the proxy sends beside requests: answers of a certificate's authority, log lines and figures over the network; and
-    /// addresses to ask from.
+    /// Traffic of the proxy other than requests, which is removed: OCSP responses of certificate authorities, log lines
+    /// and metrics sent over the network; also local addresses to connect from.
     LeftOut,
     /// The PROXY protocol with clients or origin servers.
     ProxyProtocol,
-    /// Agents and peers that the proxy talks to beside requests.
+    /// Agents and peers that the proxy communicates with beside requests.
     Peers,
-    /// A service that is asked about requests, or gets a second copy of them.
+    /// Service that the proxy consults about requests, or sends a second copy of them.
     Service,
     /// Work that depends on the content and headers of responses.
     Content,
     /// A limit whose state outlasts a slice.
     Limit,
-    /// Decisions by the client's address.
+    /// Decisions that depend on the client's address.
     ClientAddress,
     /// Log lines that are sent over the network.
     Log,
 }
 
 impl ReplacedPart {
-    /// Returns true if nothing of the original is left in the copy, so that configurations that differ in nothing else have the
-    /// same copies.
+    /// Returns true if nothing of the original is left in the copy, so that configurations that differ in nothing else
+    /// have the same copies.
     pub fn is_lost(self) -> bool {
         use ReplacedPart::{
             Before, Certificate, LeftOut, Names, OriginTls, Peers, ProxyProtocol, Servers,
@@ -67,7 +67,7 @@ impl ReplacedPart {
         )
     }
 
-    /// Says what the copy has instead, as a clause.
+    /// Clause that describes the replacement in the copy.
     pub fn in_copy(self) -> &'static str {
         match self {
             ReplacedPart::Certificate => {
@@ -93,51 +93,45 @@ impl ReplacedPart {
     }
 }
 
-/// Says what copies replace, a sentence for each part: `proxy_pass https:// (/etc/nginx/nginx.conf:12): the copy asks
-/// its origin server in clear`.
+/// Returns sentences about what copies replace, one for each part: `proxy_pass https:// (/etc/nginx/nginx.conf:12): the
+/// copy asks its origin server in clear`.
 pub fn replaced_sentences<'r>(all: impl IntoIterator<Item = &'r ReplacedRecord>) -> Vec<String> {
     let mut all: Vec<&ReplacedRecord> = all.into_iter().collect();
     all.sort_by_key(|record| record.place());
     all.dedup();
-    let of_part = |of_one: &[&ReplacedRecord]| {
-        let originals: Vec<String> = of_one.iter().take(SHOWN).map(|it| it.shown()).collect();
-        let more = match of_one.len().saturating_sub(SHOWN) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        format!(
-            "{}{more}: {}",
-            originals.join(", "),
-            of_one[0].part.in_copy()
-        )
-    };
-    all.chunk_by(|a, b| a.part == b.part).map(of_part).collect()
+    all.chunk_by(|a, b| a.part == b.part)
+        .map(|of_one| {
+            let originals: Vec<String> = of_one.iter().take(SHOWN).map(|it| it.shown()).collect();
+            let more = match of_one.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("{}{more}: {}", originals.join(", "), of_one[0].part.in_copy())
+        })
+        .collect()
 }
 
-/// Originals of one part that a sentence names.
+/// Maximum number of originals of one kind that a sentence names.
 const SHOWN: usize = 3;
 
-/// Characters of an original that a sentence shows.
+/// Maximum number of characters of an original that a sentence shows.
 const LONGEST: usize = 60;
 
 impl ReplacedRecord {
-    /// The order of records: kind, file, line, and words.
+    /// Sort key of records: kind, file, line, and name.
     pub fn place(&self) -> (ReplacedPart, &Path, usize, &str) {
         let SpotRecord { name, file, line } = &self.original;
         (self.part, file, *line, name)
     }
 
-    /// The original with its place, shortened to be read.
+    /// Original with its position as text, shortened for reading.
     fn shown(&self) -> String {
         let name = &self.original.name;
         let short = match name.char_indices().nth(LONGEST) {
             Some((end, _)) => format!("{}…", &name[..end]),
             None => name.clone(),
         };
-        let short = SpotRecord {
-            name: short,
-            ..self.original.clone()
-        };
+        let short = SpotRecord { name: short, ..self.original.clone() };
         short.to_string()
     }
 }
@@ -174,9 +168,8 @@ mod tests {
             ),
         ];
         assert_eq!(replaced_sentences(&all), expected);
-        let many: Vec<ReplacedRecord> = (1..=5)
-            .map(|line| record(ReplacedPart::Limit, "limit_req", line))
-            .collect();
+        let many: Vec<ReplacedRecord> =
+            (1..=5).map(|line| record(ReplacedPart::Limit, "limit_req", line)).collect();
         assert!(replaced_sentences(&many)[0].contains("(/a.conf:3) and 2 more: it fills up"));
     }
 }

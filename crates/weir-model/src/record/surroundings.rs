@@ -1,4 +1,4 @@
-//! What the network and the hosts were like before the first trial.
+//! State of the network and the hosts before the first trial.
 
 use std::collections::BTreeMap;
 
@@ -7,41 +7,43 @@ use serde::{Deserialize, Serialize};
 use super::HoldUps;
 use crate::quantity::CpuSet;
 
-/// What was measured between the roles, and read of their hosts, once before the first trial. What could not be is not
-/// there, and `unmeasured` says why.
+/// Measurements of the links between the roles, and facts about their hosts, taken once before the first trial. Missing
+/// ones are absent, and `unmeasured` gives the reason.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Surroundings {
-    /// Generator to proxy, and proxy to origin server; for proxies that weir did not start, one for each address.
+    /// Links from generator to proxy, and from proxy to origin server; for proxies that weir did not start, one link
+    /// for each address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkRecord>,
-    /// Every host of the run.
+    /// All hosts of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRecord>,
-    /// What is missing.
+    /// Measurements and facts that are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<Unmeasured>,
 }
 
 impl Surroundings {
-    /// The link between the generator and the proxies that weir starts.
+    /// Returns the first measured link between the generator and the proxies.
     pub fn inbound(&self) -> Option<&LinkRecord> {
         self.link(LinkEnd::Generator, LinkEnd::Proxy)
     }
 
-    /// The first link between two roles over which bytes were sent.
+    /// Returns the first link between two roles over which bytes were sent.
     pub fn link(&self, from: LinkEnd, to: LinkEnd) -> Option<&LinkRecord> {
-        let is_it = |link: &&LinkRecord| (link.from, link.to) == (from, to);
-        let carries = |link: &&LinkRecord| link.forth.is_some() || link.back.is_some();
-        self.links.iter().filter(is_it).find(carries)
+        self.links
+            .iter()
+            .filter(|link| (link.from, link.to) == (from, to))
+            .find(|link| link.forth.is_some() || link.back.is_some())
     }
 
-    /// Bytes per second that one connection carried from the generator to the proxy.
+    /// Bytes per second that one connection carried from the generator to the proxy; `None` if not measured.
     pub fn generator_to_proxy_bytes_per_s(&self) -> Option<f64> {
         Some(self.inbound()?.forth?.bytes_per_s)
     }
 
-    /// Bytes per second that one connection carried from the proxy to the generator.
+    /// Bytes per second that one connection carried from the proxy to the generator; `None` if not measured.
     pub fn proxy_to_generator_bytes_per_s(&self) -> Option<f64> {
         Some(self.inbound()?.back?.bytes_per_s)
     }
@@ -52,7 +54,7 @@ impl Surroundings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LinkEnd {
-    /// The load engine.
+    /// The load generator.
     Generator,
     /// The proxies.
     Proxy,
@@ -70,47 +72,47 @@ impl std::fmt::Display for LinkEnd {
     }
 }
 
-/// What lies between two roles, by a connection that goes as those of the load do.
+/// Measurements of the link between two roles, made over a connection like those of the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkRecord {
-    /// Who connected.
+    /// Role that opened the connection.
     pub from: LinkEnd,
-    /// Who was connected to.
+    /// Role that accepted the connection.
     pub to: LinkEnd,
-    /// Where: the address.
+    /// Address that was connected to.
     pub peer: String,
-    /// Of links from several generators, the host that this one is from.
+    /// Host of the generator, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Round trips.
+    /// Round-trip times over the link.
     pub trips: RoundTrips,
     /// MTU of the path as the kernel knew it after the measurement (IP_MTU, ip(7)), bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// What it carried from `from` to `to`.
+    /// Throughput from `from` to `to`; absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forth: Option<Carried>,
-    /// What it carried from `to` to `from`.
+    /// Throughput from `to` to `from`; absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Carried>,
 }
 
-/// How long it took until something came back.
+/// Round-trip times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundTrips {
-    /// What each was: a message and its echo, or, where nobody echoes, opening a connection.
+    /// Kind of the round trips: a message and its echo or, if the peer does not echo, opening a connection.
     pub by: TripKind,
-    /// How many.
+    /// Number of round trips.
     pub count: u32,
     /// 0.5 quantile, nanoseconds.
     pub p50_ns: u64,
-    /// 0.99 quantile, nanoseconds: of fewer than 100, the longest.
+    /// 0.99 quantile, nanoseconds; of fewer than 100 round trips, the longest.
     pub p99_ns: u64,
 }
 
-/// What a round trip was.
+/// Kind of a round trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -118,99 +120,95 @@ pub enum TripKind {
     /// A message of some bytes and its echo.
     #[default]
     Echo,
-    /// connect(2).
+    /// Opening of a connection: connect(2).
     Connect,
 }
 
-/// What one connection carried in one direction.
+/// Throughput of one connection in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Carried {
-    /// Bytes per second that were received.
+    /// Bytes received per second.
     pub bytes_per_s: f64,
-    /// CPUs that the thread that sent and the one that received took together. Interrupts that others served are
-    /// not in it.
+    /// CPUs that the sending and the receiving thread used together. Interrupts served elsewhere are not included.
     pub cpus: f64,
 }
 
-/// Something that could not be measured or read.
+/// A measurement or fact that could not be obtained.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmeasured {
-    /// What.
+    /// Name of the missing measurement or fact.
     pub what: String,
-    /// Why not.
+    /// Reason why it is missing.
     pub why: String,
 }
 
 impl Unmeasured {
-    /// `what` is missing because of `why`.
+    /// Creates an entry that `what` is missing because of `why`.
     pub fn new(what: impl Into<String>, why: impl std::fmt::Display) -> Unmeasured {
-        Unmeasured {
-            what: what.into(),
-            why: why.to_string(),
-        }
+        Unmeasured { what: what.into(), why: why.to_string() }
     }
 }
 
-/// A host of the run.
+/// A host of the run and its facts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostRecord {
-    /// What messages call it.
+    /// Name of the host in messages.
     pub host: String,
-    /// Who is on it.
+    /// Roles on the host.
     pub roles: Vec<LinkEnd>,
-    /// How far its clock is ahead of the generator's, nanoseconds, and by how much that may be wrong; `None`: it is the
-    /// generator's own, or unknown.
+    /// Offset of the host's clock: nanoseconds ahead of the generator's, and the maximum error; `None` if the clock is
+    /// the generator's own, or the offset unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<(i64, u64)>,
-    /// What was read of it.
+    /// Facts about the host.
     pub facts: HostFacts,
 }
 
-/// What was read of a host: as far as it concerns CPUs of roles and links of theirs.
+/// Facts about a host that concern the CPUs of roles and their links.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
-    /// CPUs of roles by what chooses their frequency (scaling_governor, kernel Documentation/admin-guide/pm/cpufreq.rst).
+    /// CPUs of roles by frequency governor (scaling_governor, kernel Documentation/admin-guide/pm/cpufreq.rst).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub governors: BTreeMap<String, CpuSet>,
-    /// CPUs of roles that are threads of one core with others (thread_siblings_list), with those.
+    /// Sets of CPUs that are threads of one core (thread_siblings_list) and include a CPU of a role.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub siblings: Vec<CpuSet>,
     /// CPUs of each NUMA node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<u32, CpuSet>,
-    /// Network cards through which other roles are reached; none where all goes through loopback or namespaces.
+    /// Network cards through which other roles are reached; empty if all traffic uses loopback or namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cards: Vec<CardFacts>,
-    /// How long CPUs of roles stood still while nothing was measured.
+    /// Time that CPUs of roles were stalled while nothing was measured.
     #[serde(default, skip_serializing_if = "HoldUps::is_unknown")]
     pub held_up: HoldUps,
-    /// How long that was looked at, nanoseconds.
+    /// Length of the period in which stalls were watched for, nanoseconds.
     #[serde(default)]
     pub watched_ns: u64,
-    /// What could not be read.
+    /// Facts that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<Unmeasured>,
 }
 
-/// A network card.
+/// Facts about a network card.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CardFacts {
-    /// Its interface's name.
+    /// Name of the card's interface.
     pub name: String,
-    /// Queues that it receives into and sends from.
+    /// Numbers of receive and send queues.
     pub queues: (u32, u32),
-    /// CPUs that serve its interrupts, as far as it has had any since boot.
+    /// CPUs that serve the card's interrupts, as far as there have been any since boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<CpuSet>,
-    /// Whether packets are passed on to other CPUs (RPS, kernel Documentation/networking/scaling.rst).
+    /// True if received packets are passed on to other CPUs (RPS, kernel Documentation/networking/scaling.rst).
     #[serde(default)]
     pub spreads: bool,
-    /// The NUMA node that it is at.
+    /// NUMA node of the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! What a trial measured, and why to doubt it.
+//! Results of a trial, and reasons to doubt them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,48 +6,47 @@ use super::generators::GeneratorShare;
 use crate::limit::Limit;
 use crate::load::{Censored, ErrorCount};
 
-/// What a trial is for. Reports and verdicts rest on [`Phase::Measurement`] and
-/// [`Phase::Confirmation`] alone.
+/// Purpose of a trial. Reports and verdicts rest on [`Phase::Measurement`] and [`Phase::Confirmation`] alone.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// To find out how to measure: the slice, a first rate.
+    /// Pilot, which finds out how to measure: the slice, a first rate.
     Pilot,
-    /// So that caches are filled and processes scheduled.
+    /// Warm-up, which fills caches and gets processes scheduled.
     WarmUp,
-    /// To find out what is worth measuring.
+    /// Screening, which finds out which arms are worth measuring.
     Screening,
-    /// To answer the question.
+    /// Measurement, which answers the question of the study.
     #[default]
     Measurement,
-    /// To see on fresh blocks whether an answer holds.
+    /// Confirmation of an answer on fresh blocks.
     Confirmation,
-    /// To see whether a ratio holds when the arm is the only one that runs.
+    /// Check that a ratio holds if the arm is the only one that runs.
     Alone,
-    /// To see what limits an arm: it alone has the load, while the others wait.
+    /// Observation of the limits of an arm, which has the load alone while the others wait.
     Observation,
 }
 
 impl Phase {
-    /// Whether it is the usual one, which records do not name.
+    /// Returns true for the default phase, which records leave out.
     pub(super) fn is_usual(&self) -> bool {
         *self == Phase::default()
     }
 
-    /// Whether figures and verdicts rest on it.
+    /// Returns true if figures and verdicts rest on this phase.
     pub fn counts(self) -> bool {
         matches!(self, Phase::Measurement | Phase::Confirmation)
     }
 
-    /// Whether its blocks are numbered on with those of [`Phase::Measurement`].
+    /// Returns true if the phase's blocks continue the numbering of [`Phase::Measurement`].
     pub fn is_numbered(self) -> bool {
         self.counts() || matches!(self, Phase::Alone | Phase::Observation)
     }
 
-    /// Whether its arm was the only one that ran.
+    /// Returns true if the arm is the only one that runs.
     pub fn is_alone(self) -> bool {
         self == Phase::Alone
     }
@@ -57,50 +56,49 @@ impl Phase {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialRecord {
-    /// The session it was measured in. Blocks never span sessions.
+    /// Session in which the trial was measured. Blocks never span sessions.
     pub session: u32,
-    /// The load.
+    /// Name of the load.
     pub load: String,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// Block number within the load, counted on over sessions.
+    /// Number of the block within the load, continued from session to session.
     pub block: u32,
-    /// What it was for.
+    /// Purpose of the trial.
     #[serde(default, skip_serializing_if = "Phase::is_usual")]
     pub phase: Phase,
-    /// Rate of the open loop in requests per second, the mean of its slices; absent in a closed one and in
-    /// records from before it was kept, where the pilot's record has it.
+    /// Rate of the open loop in requests per second, the mean of its slices; absent in a closed loop, and in older
+    /// records, in which the pilot's record has the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_intended: Option<f64>,
-    /// The arm's slices in this block, in order of time.
+    /// The arm's slices in this block, in chronological order.
     pub slices: Vec<SliceRecord>,
     /// Errors by kind, over whole slices.
     pub errors: Vec<ErrorCount>,
-    /// Responses by status class, 1xx at index 1 to 5xx at index 5, over whole slices; index 0
-    /// counts what is outside 100..=599.
+    /// Responses by status class, 1xx at index 1 to 5xx at index 5, over whole slices; index 0 counts codes outside
+    /// 100..=599.
     pub status_classes: [u64; 6],
-    /// Requests that never ended.
+    /// Requests that had not ended when the trial did.
     pub censored: Censored,
-    /// Response times of requests intended in measured parts of slices.
+    /// Response times of requests whose intended start was in a measured part of a slice.
     pub response_time: QuantileSummary,
-    /// Service times of the same requests.
+    /// Service times of the same requests, from the send to the last byte.
     pub service_time: QuantileSummary,
-    /// From the sent time to the first byte, of the same requests; empty in records of before it was kept.
+    /// Times from the send to the first byte, of the same requests; empty in older records.
     #[serde(default, skip_serializing_if = "QuantileSummary::is_empty")]
     pub first_byte: QuantileSummary,
-    /// Dispatch lag of the same requests: from when a request was due and a connection idle to the
-    /// moment it was sent.
+    /// Dispatch lag of the same requests: the delay from the moment when a request is due and a connection is idle, to
+    /// the send.
     pub dispatch_lag: QuantileSummary,
-    /// Of the requests that were due in measured parts the share (0..1) that broke each limit of the study's capacity
-    /// objective, in its order; empty where there is none. Of a limit on the mean
-    /// the share that would be beyond it if response times were exponentially distributed, exp(-limit / mean), of which 1/e
-    /// is allowed.
+    /// Share (0..1) of the requests due in measured parts that exceeded each limit of the study's capacity objective,
+    /// in the order of the limits; empty if there is no such objective. For a limit on the mean, the share that would
+    /// exceed it if response times were exponentially distributed, exp(-limit / mean), of which 1/e is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad: Vec<f64>,
-    /// What each of several generators had of it; empty where one had all.
+    /// Share of each generator in the trial; empty if there was only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<GeneratorShare>,
-    /// Reasons why this trial must not be used or must be used with care; empty: VALID.
+    /// Reasons not to use this trial, or to use it with care; if empty, the trial is VALID.
     pub validity: Vec<ValidityReason>,
 }
 
@@ -108,13 +106,15 @@ pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// A few per cent of the time, in pieces, are always gone on shared machines, and harm nobody.
+/// Tolerated share of the time in which CPUs are stalled. On shared machines a few per cent are always lost in small
+/// pieces, without harm.
 const TRICKLE: f64 = 0.03;
 
 impl TrialRecord {
-    /// Whether the machine stood still in it, by meters that know nothing of the arm: for longer than the shortest of these limits and
-    /// a trickle. What comes at once makes requests wait for that long, and in the queue that it leaves behind, by no
-    /// fault of the arm's. Without a limit of a response time nothing of it matters.
+    /// Returns true if the machine was stalled in this trial, as seen by meters that do not depend on the arm, for
+    /// longer than the shortest of these limits plus the tolerated share. A stall makes requests wait for its length
+    /// and in the queue that it leaves behind, which is not the arm's fault. Returns false if there is no limit on a
+    /// response time, since stalls do not matter then.
     pub fn stood_still(&self, limits: &[Limit]) -> bool {
         let Some(limit) = limits.iter().filter_map(Limit::time).min() else {
             return false;
@@ -126,110 +126,111 @@ impl TrialRecord {
 }
 
 impl SliceRecord {
-    /// How long CPUs were held up, nanoseconds, the longest of what each of the roles saw: of what the hypervisor took, a
-    /// timer sees the part that remained when it was due.
+    /// Time that CPUs were stalled, nanoseconds: the maximum over the roles. Of the time that the hypervisor took, a
+    /// timer only sees the part that remained when the timer was due.
     fn held_up_ns(&self) -> u64 {
         let by_hypervisor = self.proxy_steal_ns.max(self.generator_steal_ns);
         self.held_up.worst_ns().max(by_hypervisor)
     }
 }
 
-/// One slice: the load stayed on one arm.
+/// Results of one slice, in which the load stayed on one arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SliceRecord {
-    /// Place in the trial's sequence of slices, over all arms.
+    /// Position in the trial's sequence of slices, over all arms.
     pub index: u64,
-    /// Begin of the slice, nanoseconds since the trial began.
+    /// Start of the slice, nanoseconds since the start of the trial.
     pub start_ns: u64,
-    /// Length of the measured part.
+    /// Length of the measured part, nanoseconds.
     pub measured_ns: u64,
-    /// Length of the whole slice, where it is not the study's.
+    /// Length of the whole slice, nanoseconds; 0 if it is the study's.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub whole_ns: u64,
     /// Requests sent in the measured part.
     pub offered: u64,
-    /// Requests of an open loop that were due in the measured part; 0 in records of before it was kept.
-    /// They were sent, sooner or later, or are among the next two.
+    /// Requests of an open loop that were due in the measured part; 0 in older records. Each was sent, at any time, or
+    /// counts as `queued` or `dropped`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub due: u64,
-    /// Of these: sent, whenever.
+    /// Due requests that were sent, at any time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sent: u64,
-    /// Of these: given up when the load moved on to another arm, having waited for an idle connection.
+    /// Due requests that waited for an idle connection and were given up when the load moved on to another arm.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub queued: u64,
-    /// Of these: left out, because no connection was idle when they were due.
+    /// Due requests that were dropped because no connection was idle.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped: u64,
     /// Responses completed in the measured part.
     pub completed: u64,
-    /// Answered requests of a closed loop in thousandths, each by the share of its service time that lies in the
-    /// first `served_ns` of the measured part; absent in records of before it was kept, and in open loops.
+    /// Answered requests of a closed loop in thousandths. Each request counts by the share of its service time that
+    /// lies in the first `served_ns` of the measured part. Absent in older records, and in open loops.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub served_thousandths: u64,
-    /// See [`SliceRecord::served_thousandths`].
+    /// Length of the period for [`SliceRecord::served_thousandths`], nanoseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub served_ns: u64,
-    /// Responses completed in the whole slice, its drain included.
+    /// Responses completed in the whole slice, including its drain.
     pub completed_whole: u64,
     /// Bytes received in the whole slice.
     pub received_bytes: u64,
-    /// Connections opened again in the whole slice.
+    /// Connections that were opened again in the whole slice.
     pub reconnects: u64,
-    /// How long after the slice's begin the generator turned to the arm, its latest thread: no request of that
-    /// thread was sent before; 0 in records of before it was kept.
+    /// Delay from the slice's start until the generator's latest thread turned to the arm, nanoseconds; no request of
+    /// that thread was sent before. 0 in older records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub switch_late_ns: u64,
-    /// CPU time of the arm's proxy processes from the begin of this slice to the begin of the
-    /// arm's next one. The proxy rests in between, so both readings are exact.
+    /// CPU time of the arm's proxy processes from the start of this slice to the start of the arm's next one,
+    /// nanoseconds. The proxy rests in between, so both readings are exact.
     pub proxy_cpu_ns: u64,
-    /// How long the arm rested after this slice, from when its last answers had been given to its next one; 0
-    /// where that was not read, as in records of before it was kept.
+    /// Time that the arm rested after this slice, from its last responses to its next slice, nanoseconds; 0 if it was
+    /// not read, as in older records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rest_ns: u64,
-    /// Of `proxy_cpu_ns`: used in that time, beside the arm that had the load.
+    /// Part of `proxy_cpu_ns` that was used during `rest_ns`, while another arm had the load.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rest_cpu_ns: u64,
-    /// CPU time of the generator's threads in the slice.
+    /// CPU time of the generator's threads in the slice, nanoseconds.
     pub generator_cpu_ns: u64,
-    /// CPU time of the origin server in the slice.
+    /// CPU time of the origin server in the slice, nanoseconds.
     pub origin_cpu_ns: u64,
-    /// Requests that the arm's origin listener received, same bounds as `proxy_cpu_ns`.
+    /// Requests that the arm's origin listener received, in the same period as `proxy_cpu_ns`.
     pub origin_requests: u64,
-    /// Connections that the arm's origin listener accepted, same bounds as `proxy_cpu_ns`.
+    /// Connections that the arm's origin listener accepted, in the same period as `proxy_cpu_ns`.
     pub origin_connects: u64,
-    /// Time that the hypervisor kept the proxy's CPUs for others, whole slice.
+    /// Time that the hypervisor took from the proxy's CPUs in the whole slice, nanoseconds.
     pub proxy_steal_ns: u64,
-    /// The same of the generator's CPUs.
+    /// Time that the hypervisor took from the generator's CPUs in the whole slice, nanoseconds.
     pub generator_steal_ns: u64,
-    /// Time that the proxy's CPUs were idle (idle + iowait), whole slice.
+    /// Time that the proxy's CPUs were idle (idle + iowait) in the whole slice, nanoseconds.
     pub proxy_cpus_idle_ns: u64,
-    /// Of the time of the proxy's CPUs: serving interrupts, whole slice; 0 in records of before it was kept.
+    /// Time that the proxy's CPUs spent on interrupts in the whole slice, nanoseconds; 0 in older records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proxy_irq_ns: u64,
-    /// Time that CPU quotas held the control groups of weir's own processes back, summed over CPUs, whole slice; 0
-    /// where there are none, and in records of before it was kept.
+    /// Time that CPU quotas throttled the control groups of weir's own processes in the whole slice, summed over CPUs,
+    /// nanoseconds; 0 if there are no quotas, and in older records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub throttled_ns: u64,
-    /// The same of the groups that the proxy is in beside weir's, same bounds as `proxy_cpu_ns`.
+    /// Time that CPU quotas throttled the proxy's other control groups, in the same period as `proxy_cpu_ns`,
+    /// nanoseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proxy_throttled_ns: u64,
-    /// How late the counters at its bounds were read, the latest of them.
+    /// Maximum delay in reading the counters at the slice's start and end, nanoseconds.
     #[serde(default)]
     pub late_ns: u64,
-    /// Sockets of the arm's network namespace (of the host, where it has none of its own) when the slice
-    /// began; absent in records of before they were kept.
+    /// Sockets of the arm's network namespace (of the host, if the arm has no namespace of its own) when the slice
+    /// began; absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<SocketCounts>,
-    /// The same when it ended.
+    /// Sockets of the same namespace when the slice ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets_after: Option<SocketCounts>,
-    /// How long CPUs stood still in the slice, by what they were for.
+    /// Stalls of CPUs in the slice, by role.
     #[serde(default, skip_serializing_if = "HoldUps::is_unknown")]
     pub held_up: HoldUps,
-    /// Whether that was too long for the slice to tell of the arm's high quantiles: decided when it was recorded, by
-    /// `held_up` alone.
+    /// True if the stalls were too long for the slice to show the arm's high quantiles; decided when the slice was
+    /// recorded, from `held_up` alone.
     #[serde(default, skip_serializing_if = "is_false")]
     pub stood_still: bool,
 }
@@ -238,23 +239,23 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// How long CPUs stood still. `None` where there was no meter, as in records of before it was kept.
+/// Stalls of CPUs by role. `None` if there was no meter, as in older records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HoldUps {
-    /// Those of the arm's proxy.
+    /// Stalls of the CPUs of the arm's proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<HeldUp>,
-    /// Those of the generator.
+    /// Stalls of the generator's CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<HeldUp>,
-    /// Those of the origin server.
+    /// Stalls of the origin server's CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<HeldUp>,
 }
 
 impl HoldUps {
-    /// Whether there was no meter on any of them.
+    /// Returns true if there was no meter for any role.
     pub fn is_unknown(&self) -> bool {
         *self == HoldUps::default()
     }
@@ -263,14 +264,17 @@ impl HoldUps {
         [self.proxy, self.generator, self.origin]
     }
 
-    /// The longest of them, nanoseconds.
+    /// Longest total stall of any role, nanoseconds.
     pub fn worst_ns(&self) -> u64 {
-        let each = self.roles().into_iter().flatten();
-        let each = each.map(|held_up| held_up.late_ns + held_up.others_ns);
-        each.max().unwrap_or(0)
+        self.roles()
+            .into_iter()
+            .flatten()
+            .map(|held_up| held_up.late_ns + held_up.others_ns)
+            .max()
+            .unwrap_or(0)
     }
 
-    /// Puts what another host saw beside this.
+    /// Adds the stalls that another host measured.
     pub fn add(&mut self, other: &HoldUps) {
         let of_both = |own: Option<HeldUp>, other: Option<HeldUp>| match (own, other) {
             (Some(own), Some(other)) => Some(own.and(other)),
@@ -282,23 +286,23 @@ impl HoldUps {
     }
 }
 
-/// What meters saw of some CPUs: timer interrupts that came late, which is the part of a hold-up that remained when an
-/// interrupt was due; and other processes that had them.
+/// Stalls that meters saw on some CPUs. A late timer interrupt shows the part of a stall that remained when the
+/// interrupt was due. Time that other processes had the CPUs also counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldUp {
-    /// How many came late.
+    /// Number of late timer interrupts.
     pub times: u64,
-    /// How late they were, all together, nanoseconds.
+    /// Total delay of the late interrupts, nanoseconds.
     pub late_ns: u64,
-    /// How long processes that are no part of the run had the CPUs, stretches of more than 0.2 ms all together,
-    /// nanoseconds; 0 in records of before it was kept.
+    /// Total time that processes outside the run had the CPUs, in stretches of more than 0.2 ms, nanoseconds; 0 in
+    /// older records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub others_ns: u64,
 }
 
 impl HeldUp {
-    /// This and that of other CPUs.
+    /// Returns the sum of these stalls and those of other CPUs.
     #[must_use]
     pub fn and(self, other: HeldUp) -> HeldUp {
         HeldUp {
@@ -313,66 +317,66 @@ impl HeldUp {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketCounts {
-    /// In any state but TIME_WAIT, listeners among them.
+    /// Sockets in any state except TIME_WAIT, including listeners.
     pub in_use: u64,
-    /// Of these: those that no process has any more.
+    /// Sockets among those in use that no longer belong to a process.
     pub orphans: u64,
-    /// Ended connections whose ports are kept for a minute (RFC 9293 §3.10.7.8).
+    /// Closed connections whose ports are kept for a minute (RFC 9293 §3.10.7.8).
     pub time_wait: u64,
 }
 
-/// A histogram in short; the lossless one is in `histograms.hlog` under `tag`.
+/// Summary of a histogram; the lossless one is in `histograms.hlog` under `tag`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuantileSummary {
-    /// Tag of the line in `histograms.hlog`; empty when it was not kept.
+    /// Tag of the line in `histograms.hlog`; empty if the histogram was not kept.
     pub tag: String,
-    /// Values recorded.
+    /// Number of values recorded.
     pub count: u64,
-    /// Values above the histogram's range, counted at its end.
+    /// Number of values above the histogram's range, counted at its end.
     pub overflow: u64,
-    /// Nanoseconds.
+    /// Mean, nanoseconds.
     pub mean: f64,
-    /// Nanoseconds at quantile 0.5.
+    /// 0.5 quantile, nanoseconds.
     pub p50: u64,
-    /// Nanoseconds at quantile 0.9.
+    /// 0.9 quantile, nanoseconds.
     pub p90: u64,
-    /// Nanoseconds at quantile 0.99.
+    /// 0.99 quantile, nanoseconds.
     pub p99: u64,
-    /// Nanoseconds at quantile 0.999.
+    /// 0.999 quantile, nanoseconds.
     pub p999: u64,
-    /// Largest value in nanoseconds.
+    /// Largest value, nanoseconds.
     pub max: u64,
 }
 
 impl QuantileSummary {
-    /// Whether it tells of no value at all.
+    /// Returns true if no value was recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
-/// Whether a figure may be used.
+/// Degree to which a figure can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Validity {
-    /// Nothing speaks against it.
+    /// Usable: there is no reason for doubt.
     Valid,
-    /// Usable with care; the reasons stand beside it.
+    /// Usable with care; the reasons are given with the figure.
     Suspect,
-    /// Not to be used; the reasons say why.
+    /// Not usable; the reasons are given with the figure.
     Invalid,
 }
 
-/// One reason to doubt a figure.
+/// A reason to doubt a figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ValidityReason {
-    /// How grave it is: [`Validity::Suspect`] or [`Validity::Invalid`].
+    /// Severity: [`Validity::Suspect`] or [`Validity::Invalid`].
     pub validity: Validity,
     /// Short name of the rule, for example `generator-busy`.
     pub rule: String,
-    /// What was seen, with figures.
+    /// Observation behind the reason, with figures.
     pub seen: String,
 }

@@ -1,5 +1,4 @@
-//! What a load asks of a configuration that the user wrote, as far as the configuration chooses by it
-//! what answers.
+//! Properties of a load's requests by which a user's configuration chooses the part that answers.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,61 +6,62 @@ use super::{OwnConfiguration, ProxyRole, ProxySpec, Study};
 use crate::flow::{FlowSpec, LoadSpec};
 use crate::load::RequestSpec;
 
-/// The server's name in handshakes and Host fields where a load names none; the same length for every
-/// arm, whatever its port.
+/// Default server name in handshakes and Host fields; it has the same length for every arm, whatever the port.
 pub const HOST: &str = "weir.test";
 
-/// Different requests of a flow that are looked up at most: enough for what people write, and few
-/// beside a file of a million.
+/// Maximum number of different requests of a flow that are looked up: enough for handwritten loads, and few compared
+/// with a file of a million.
 const MOST_REQUESTS: usize = 64;
 
-/// What a flow asks for. Flows that ask the same have one of these in common.
+/// Properties of a flow by which a configuration chooses the part that answers. Flows with equal properties share one
+/// value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskSpec {
-    /// The port that the load names. A listener must be there, whatever it answers.
+    /// Port that the load names. The configuration must have a listener there, whatever it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The port that the proxy names, for loads that name none.
+    /// Port that the study names for the proxy, used for loads that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_port: Option<u16>,
-    /// Whether it asks over TLS.
+    /// True if the flow uses TLS.
     pub tls: bool,
-    /// Whether its clients show certificates.
+    /// True if the flow's clients present certificates.
     #[serde(default)]
     pub certified: bool,
-    /// Whether the proxy is to answer from files of its own.
+    /// True if the proxy is expected to serve its own files.
     pub files: bool,
-    /// The name that the load gives, with a port if its Host fields have one; `None`: [`HOST`], and any server may answer.
+    /// Host name that the load gives, with a port if its Host fields have one; `None`: [`HOST`], and any server may
+    /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Its different requests, in their order.
+    /// Different requests of the flow, in order.
     pub requests: Vec<RequestedSpec>,
 }
 
-/// One request as far as a proxy chooses by it what answers.
+/// Properties of one request by which a proxy chooses the part that answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestedSpec {
-    /// Its own Host field, if it has one.
+    /// Host field of the request, if it has one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The target, with its query; slots as they are written.
+    /// Target with its query; slots are not filled in.
     pub target: String,
-    /// Its method; empty for GET.
+    /// Method; empty for GET.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub method: String,
-    /// Its other fields; slots as they are written.
+    /// Fields other than Host; slots are not filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
-    /// Whether 404 is a right answer, so that nothing need be there.
+    /// True if status 404 is accepted, so that the target need not exist.
     #[serde(default)]
     pub may_miss: bool,
 }
 
 impl AskSpec {
-    /// What a flow of a load asks of a configuration in a role. Connections that are held and name nothing go
-    /// to where the load's own flow asks.
+    /// Returns the properties of a load's flow for a configuration in this role. Held connections without a port, host
+    /// or TLS of their own use the properties of the load's main flow.
     pub fn of(
         load: &LoadSpec,
         flow: &FlowSpec,
@@ -69,14 +69,10 @@ impl AskSpec {
         role: &ProxyRole,
     ) -> AskSpec {
         let names_nothing = flow.port.is_none() && flow.host.is_none() && flow.tls.is_none();
-        let flow = match flow.is_held() && names_nothing {
-            true => &load.main,
-            false => flow,
-        };
+        let flow = if flow.is_held() && names_nothing { &load.main } else { flow };
         let mut requests: Vec<RequestedSpec> = Vec::new();
         for weighted in &flow.requests {
             let request = &weighted.request;
-            let is_other = |(name, _): &&(String, String)| !name.eq_ignore_ascii_case("host");
             let requested = RequestedSpec {
                 host: host_field(request).map(str::to_owned),
                 target: request.target.clone(),
@@ -84,11 +80,13 @@ impl AskSpec {
                     "GET" => String::new(),
                     other => other.to_owned(),
                 },
-                fields: request.fields.iter().filter(is_other).cloned().collect(),
-                may_miss: weighted
-                    .expect
-                    .as_ref()
-                    .and_then(|expect| expect.allows(404))
+                fields: request
+                    .fields
+                    .iter()
+                    .filter(|(name, _)| !name.eq_ignore_ascii_case("host"))
+                    .cloned()
+                    .collect(),
+                may_miss: weighted.expect.as_ref().and_then(|expect| expect.allows(404))
                     == Some(true),
             };
             if requests.len() < MOST_REQUESTS && !requests.contains(&requested) {
@@ -106,25 +104,25 @@ impl AskSpec {
         }
     }
 
-    /// What Host fields have where requests have none of their own.
+    /// Value of Host fields for requests that have none of their own.
     pub fn authority(&self) -> &str {
         self.host.as_deref().unwrap_or_else(|| self.server_name())
     }
 
-    /// The name in handshakes.
+    /// Server name in handshakes.
     pub fn server_name(&self) -> &str {
         let of_requests = self.requests.iter().map(|it| it.host.as_deref());
         named(self.host.as_deref(), of_requests)
     }
 }
 
-/// What the Host fields of a flow's requests have that have none of their own: the name that it gives, with its port, or else
-/// the name in its handshakes.
+/// Returns the value of Host fields for requests of a flow that have none of their own: the flow's host with its port,
+/// or else the server name in its handshakes.
 pub fn authority(flow: &FlowSpec) -> &str {
     flow.host.as_deref().unwrap_or_else(|| server_name(flow))
 }
 
-/// The name in a flow's handshakes: the one that it gives, or else the one that all its requests have.
+/// Returns the server name in a flow's handshakes: the flow's host, or else the one that all its requests have.
 pub fn server_name(flow: &FlowSpec) -> &str {
     let of_requests = flow.requests.iter().map(|it| host_field(&it.request));
     named(flow.host.as_deref(), of_requests)
@@ -139,11 +137,12 @@ fn named<'n>(
     // One with a port or a slot is no name.
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     let in_common = in_common.filter(|name| !name.is_empty() && name.chars().all(is_inner));
-    let host = host.map(|host| host.split_once(':').map_or(host, |(name, _)| name));
-    host.or(in_common).unwrap_or(HOST)
+    host.map(|host| host.split_once(':').map_or(host, |(name, _)| name))
+        .or(in_common)
+        .unwrap_or(HOST)
 }
 
-/// The Host field that a request has of its own.
+/// Returns the Host field of a request that has one of its own.
 fn host_field(request: &RequestSpec) -> Option<&str> {
     let mut fields = request.fields.iter();
     let own = fields.find(|(name, _)| name.eq_ignore_ascii_case("host"));
@@ -151,8 +150,8 @@ fn host_field(request: &RequestSpec) -> Option<&str> {
 }
 
 impl Study {
-    /// What the loads ask of a proxy with a configuration of the user's, each once, in their order; nothing
-    /// of another proxy.
+    /// Properties of the loads' flows for a proxy with a user's configuration, without duplicates and in order; empty
+    /// for any other proxy.
     pub fn asks(&self, proxy: &ProxySpec) -> Vec<AskSpec> {
         let Some(own) = &proxy.configuration else {
             return Vec::new();
@@ -169,7 +168,7 @@ impl Study {
         asks
     }
 
-    /// The names of the servers that loads ask over TLS, [`HOST`] first: a certificate is for these.
+    /// Names of the servers that loads connect to, [`HOST`] first, for use in a certificate.
     pub fn server_names(&self) -> Vec<String> {
         let mut names = vec![HOST.to_owned()];
         let flows = self.loads.iter().flat_map(LoadSpec::flows);

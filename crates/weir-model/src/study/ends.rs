@@ -1,23 +1,23 @@
-//! When a study has measured enough.
+//! Rules that end a study's measurements.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How a capacity is searched for.
+/// Settings of a capacity search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchSpec {
-    /// Half of the interval at which the search ends, as a share of the rate: 0.03 is ±3 %.
+    /// Half-width of the interval at which the search ends, as a share of the rate: 0.03 is ±3 %.
     pub precision: f64,
-    /// How long a rate is held that is to count as carried. What a system remembers for longer does not show: Linux keeps
-    /// connections that have ended in TIME_WAIT for 60 s.
+    /// Time for which a rate must hold to count as carried. Effects that take longer to appear stay hidden: Linux, for
+    /// example, keeps closed connections in TIME_WAIT for 60 s.
     pub hold: Duration,
-    /// Whether to ask too what is carried for so long after a rest.
+    /// Length of a burst after a rest, if its capacity is searched for as well; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Duration>,
-    /// How many connections the search may open to each arm where those of the load let no more through; as many as the
-    /// load says, where this is absent.
+    /// Maximum number of connections that the search may open to each arm if those of the load limit the rate; absent:
+    /// the load's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_connections: Option<u32>,
 }
@@ -39,16 +39,16 @@ impl SearchSpec {
     }
 }
 
-/// When a load has blocks enough.
+/// Rule for the number of blocks of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
-    /// When it has as many as fit its duration.
+    /// The number of blocks that fit the load's duration.
     #[default]
     Planned,
-    /// As soon as everything that is compared is decided, and then at the latest. It is looked at after numbers of
-    /// blocks that are fixed beforehand.
+    /// Blocks until every comparison is decided, or at most as many as fit the duration. Decisions are made after
+    /// numbers of blocks that are fixed beforehand.
     Decided,
 }
 

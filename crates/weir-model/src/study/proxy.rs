@@ -1,4 +1,4 @@
-//! The proxy under test: which program, doing what, configured and started how.
+//! The proxy under test: its program, role, configuration and start.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,44 +10,46 @@ use serde::{Deserialize, Serialize};
 
 use super::{Settings, Study};
 
-/// Which proxy, doing what, with which settings before any arm changes them.
+/// The proxy under test, with its settings before any arm changes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProxySpec {
-    /// Which program.
+    /// Program of the proxy.
     pub kind: ProxyKind,
-    /// Path of its executable, when it is not the one found on PATH.
+    /// Path of the executable; `None`: the one found on PATH.
     pub executable: Option<PathBuf>,
-    /// What it does.
+    /// Role of the proxy.
     pub role: ProxyRole,
-    /// Settings of the baseline: the packaged defaults with the study's own on top. With a
-    /// configuration of the user's: what is changed in it in every arm.
+    /// Settings of the baseline: the packaged defaults with the study's own on top. With a user's configuration: the
+    /// changes to it in every arm.
     pub settings: Settings,
-    /// The user's own configuration, which arms are copies of; `None`: weir writes one.
+    /// The user's own configuration, of which the arms use copies; `None`: weir writes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<OwnConfiguration>,
-    /// Where it is, when weir is not to start one: it is of [`ProxyKind::External`], or has a controller.
+    /// Address of a proxy that weir does not start, because it is of [`ProxyKind::External`] or has a controller;
+    /// `None` if weir starts the proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalSpec>,
-    /// What configures it in a cluster, where weir is to change that; then it has an address as well.
+    /// Cluster controller that configures the proxy, if weir is to change its settings; `external` has the proxy's
+    /// address then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerSpec>,
 }
 
 impl ProxySpec {
-    /// Whether weir starts it.
+    /// Returns true if weir starts the proxy.
     pub fn is_started(&self) -> bool {
         self.kind.is_started() && self.external.is_none()
     }
 }
 
 impl Study {
-    /// The proxy, and the controller of a cluster that configures it.
+    /// Returns the proxy and its cluster controller; `None` if it has none.
     pub fn controlled(&self) -> Option<(&ProxySpec, &ControllerSpec)> {
         Some((&self.proxy, self.proxy.controller.as_ref()?))
     }
 
-    /// Whether all arms have one proxy, which a controller configures, one after the other.
+    /// Returns true if all arms use one proxy by turns, configured by a controller.
     pub fn is_in_turn(&self) -> bool {
         let controlled = self.controlled();
         controlled.is_some_and(|(_, controller)| controller.beside.is_empty())
@@ -55,124 +57,122 @@ impl Study {
 }
 
 impl ControllerSpec {
-    /// All its instances, the first one first.
+    /// Iterates over all instances of the controller, the first one first.
     pub fn instances(&self) -> impl Iterator<Item = &InstanceSpec> {
         std::iter::once(&self.first).chain(self.beside.iter().map(|one| &one.instance))
     }
 }
 
-/// A controller in a Kubernetes cluster, which configures a proxy by what objects say. weir changes those for an arm, and
-/// puts them back.
+/// A controller in a Kubernetes cluster, which configures a proxy from the content of objects. weir changes the objects
+/// for an arm, and restores them afterwards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ControllerSpec {
-    /// Which: the name of a file of `controllers/`.
+    /// Type of the controller: the name of a file in `controllers/`.
     pub is: String,
-    /// The instance that the study names first.
+    /// First instance that the study names.
     #[serde(flatten)]
     pub first: InstanceSpec,
-    /// More instances of it, each with a proxy of its own: arms run side by side, each on one of them.
+    /// Further instances, each with a proxy of its own, so that arms run side by side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<BesideSpec>,
-    /// How long a setting may take until it is in force; `None`: as long as that controller takes at most.
+    /// Maximum time until a setting is in force; `None`: the maximum for this type of controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Duration>,
-    /// How its pods get settings of the kernel.
+    /// Way to set kernel settings for the proxy's pods.
     #[serde(default, skip_serializing_if = "SysctlMeans::is_pods")]
     pub sysctls: SysctlMeans,
 }
 
-/// An instance of a controller: where its settings stand, and how it is asked.
+/// An instance of a controller: the location of its settings, and the way to read them back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstanceSpec {
-    /// The namespace of its objects that name none.
+    /// Namespace of objects that do not name one.
     pub namespace: String,
-    /// Its objects, `configmap/NAME` or `configmap/NAMESPACE/NAME`, by what the file of `controllers/` calls them.
+    /// Objects with the settings, `configmap/NAME` or `configmap/NAMESPACE/NAME`, by their names in the file in
+    /// `controllers/`.
     pub objects: BTreeMap<String, String>,
-    /// A command on the host that weir runs on, which prints what its proxy runs with; empty: it is asked in its pods.
+    /// Command on weir's own host that prints the proxy's current settings; empty: they are read in the pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// A command on the same host, which starts it anew where it reads an object at its start only; empty: its pods are.
+    /// Command on weir's own host that restarts the controller if it only reads an object at its start; empty: its pods
+    /// are restarted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restart: Vec<String>,
 }
 
-/// How pods get settings of the kernel.
+/// Way to set kernel settings for pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SysctlMeans {
-    /// The securityContext of the pods names them, and the kubelet sets those that it allows.
+    /// The pods' securityContext names the settings, and the kubelet sets those that it allows.
     #[default]
     Pods,
     /// A privileged init container of the pods sets them in the pods' network namespace.
     InitContainer,
-    /// They are set on the nodes of the pods, for all that runs there.
+    /// The settings are made on the nodes of the pods, and affect everything that runs there.
     Node,
 }
 
 impl SysctlMeans {
-    /// All of them, by the names that studies have for them.
+    /// All values with their names in studies.
     pub const NAMES: [(&str, SysctlMeans); 3] = [
         ("pods", SysctlMeans::Pods),
         ("init-container", SysctlMeans::InitContainer),
         ("node", SysctlMeans::Node),
     ];
 
-    /// Whether it is the usual one.
+    /// Returns true for the default.
     pub fn is_pods(&self) -> bool {
         *self == SysctlMeans::Pods
     }
 }
 
-/// One more instance of a controller, with a proxy of its own.
+/// A further instance of a controller, with a proxy of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BesideSpec {
-    /// Where its proxy is asked.
+    /// Addresses of the instance's proxy.
     pub at: ExternalSpec,
-    /// The instance.
+    /// The controller instance.
     #[serde(flatten)]
     pub instance: InstanceSpec,
 }
 
-/// A configuration that the user wrote. It is read on the proxies' host and never written to.
+/// A configuration that the user wrote. It is read on the proxies' host and never modified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnConfiguration {
-    /// Its main file.
+    /// Path of the main file.
     pub file: PathBuf,
-    /// The port of the listener that is asked, by the configuration; `None`: the first in clear.
+    /// Port of the listener to use, as in the configuration; `None`: the first without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
 }
 
-/// A proxy that runs without weir, which asks it and touches nothing of it.
+/// A proxy that runs independently of weir, which sends it requests and changes nothing about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExternalSpec {
-    /// Where it is asked, in clear or over TLS as the load says.
+    /// Address of the proxy, with or without TLS as the load says.
     pub address: SocketAddr,
-    /// Further addresses of it: connections go to all of them in turn.
+    /// Further addresses of the proxy; connections go to all of them in turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<SocketAddr>,
-    /// What its user calls it, where that is more than an address: a URL, or a name and a port.
+    /// The user's name for the proxy if it is more than an address: a URL, or a name and a port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<String>,
 }
 
 impl ExternalSpec {
-    /// One that is known by its address alone.
+    /// Creates a proxy that is known by its address alone.
     pub fn at(address: SocketAddr) -> ExternalSpec {
-        ExternalSpec {
-            address,
-            also: Vec::new(),
-            named: None,
-        }
+        ExternalSpec { address, also: Vec::new(), named: None }
     }
 
-    /// All its addresses, the first one first.
+    /// Iterates over all addresses, the first one first.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         std::iter::once(self.address).chain(self.also.iter().copied())
     }
@@ -186,16 +186,14 @@ pub fn no_server_at(address: &SocketAddr) -> Option<String> {
     } else if ip.is_multicast() {
         Some(format!("{ip} is a multicast address, which no server has"))
     } else if ip == Ipv4Addr::BROADCAST {
-        Some(format!(
-            "{ip} is the broadcast address, which no server has"
-        ))
+        Some(format!("{ip} is the broadcast address, which no server has"))
     } else {
         None
     }
 }
 
 impl fmt::Display for ExternalSpec {
-    /// `https://shop.example/ (192.0.2.7:443)`, or the address alone.
+    /// Writes for example `https://shop.example/ (192.0.2.7:443)`, or the address alone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let addresses: Vec<String> = self.addresses().map(|one| one.to_string()).collect();
         let addresses = addresses.join(", ");
@@ -210,11 +208,10 @@ impl fmt::Display for ExternalSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LauncherSpec {
-    /// Program and arguments that the proxy's command line is put behind: `onload
-    /// --profile=latency`. Empty: none.
+    /// Program and arguments in front of the proxy's command line: `onload --profile=latency`. Empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefix: Vec<String>,
-    /// Variables of the environment.
+    /// Environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Libraries that the dynamic linker loads before all others (LD_PRELOAD in ld.so(8)), in order.
@@ -222,9 +219,9 @@ pub struct LauncherSpec {
     pub preload: Vec<PathBuf>,
 }
 
-/// The one list of the proxies that weir starts: variant, name, title, and whether it can answer from
-/// files of its own. The name is the one in studies and in files; the proxy's module in `weir-sut` and
-/// its file of rows in `parameters/` have it too. `$each` is a macro that takes the whole list.
+/// Passes the list of all proxies that weir starts to the macro `$each`: variant, name, title, and whether the proxy
+/// can serve its own files. The name is used in studies and files; the proxy's module in `weir-sut` and its file of
+/// rows in `parameters/` have the same name.
 #[macro_export]
 macro_rules! proxies {
     ($each:ident) => {
@@ -240,28 +237,28 @@ macro_rules! proxies {
 
 macro_rules! kinds {
     ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
-        /// A proxy that weir knows how to run.
+        /// Kind of a proxy that weir can use.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum ProxyKind {
             $(#[doc = $title] $variant,)*
-            /// One that runs without weir.
+            /// A proxy that runs independently of weir.
             External,
         }
 
         impl ProxyKind {
-    /// Kind of a proxy by the name of its process (comm, proc_pid_comm(5)); Debian calls httpd apache2.
+    /// Returns the kind of a proxy by the name of its process (comm, proc_pid_comm(5)); Debian calls httpd apache2.
     pub fn of_process(name: &str) -> Option<ProxyKind> {
         let name = if name == "apache2" { "httpd" } else { name };
         ProxyKind::started().find(|kind| kind.name() == name)
     }
 
-            /// All of them.
+            /// All kinds of proxies.
             pub const ALL: [ProxyKind; [$($title),*].len() + 1] =
                 [$(ProxyKind::$variant,)* ProxyKind::External];
 
-            /// Its name in studies and files: `haproxy`.
+            /// Name in studies and files: `haproxy`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(ProxyKind::$variant => stringify!($name),)*
@@ -269,7 +266,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Its name in sentences: `HAProxy`.
+            /// Name in sentences: `HAProxy`.
             pub fn title(self) -> &'static str {
                 match self {
                     $(ProxyKind::$variant => $title,)*
@@ -277,7 +274,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether it can answer from files of its own.
+            /// Returns true if the proxy can serve its own files.
             pub fn serves_files(self) -> bool {
                 match self {
                     $(ProxyKind::$variant => $files,)*
@@ -291,25 +288,25 @@ macro_rules! kinds {
 proxies!(kinds);
 
 impl ProxyKind {
-    /// Those that weir starts.
+    /// Iterates over the kinds that weir starts.
     pub fn started() -> impl Iterator<Item = ProxyKind> {
         ProxyKind::ALL.into_iter().filter(|kind| kind.is_started())
     }
 
-    /// Whether weir starts it.
+    /// Returns true if weir starts this kind.
     pub fn is_started(self) -> bool {
         self != ProxyKind::External
     }
 }
 
-/// What the proxy does with a request.
+/// Role of the proxy in serving a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProxyRole {
-    /// It asks the origin server.
+    /// The proxy passes requests on to the origin server.
     ReverseProxy,
-    /// It answers from files of its own.
+    /// The proxy serves its own files.
     StaticFiles {
         /// Size of the file in bytes.
         size: u64,

@@ -1,4 +1,4 @@
-//! Figures that others have published, which a study holds its own against.
+//! Published figures of others, with which a study compares its own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::Metric;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
-    /// Who published them, and where they were measured.
+    /// Publisher of the figures, and where they were measured.
     pub source: String,
-    /// What the figures are: the metric's name and unit in the source's words.
+    /// Name and unit of the metric in the source's words.
     pub metric: String,
-    /// Arm name to the published figure, for loads that have none of their own. An arm that a
-    /// larger machine would have may be among them.
+    /// Published figure by arm name, for loads that have none of their own. It may include arms that only exist on a
+    /// larger machine.
     pub figures: BTreeMap<String, f64>,
-    /// Name of a load to the figures published for it.
+    /// Published figures by name of the load; each maps an arm name to its figure.
     #[serde(default)]
     pub by_load: BTreeMap<String, BTreeMap<String, f64>>,
     /// Response times by quantile, in the order of the file.
@@ -27,38 +27,38 @@ pub struct Published {
     /// Gains by metric, in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<PublishedGain>,
-    /// Name of an arm to what has changed since its advice was published, in a clause: `Linux 5.4
-    /// raised the default to 4096`.
+    /// Changes since an arm's advice was published, by name of the arm, as a clause: `Linux 5.4 raised the default to
+    /// 4096`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dated: BTreeMap<String, String>,
 }
 
-/// How much others gained on a metric, over all that they measured.
+/// Published gain in a metric, over all measurements of its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedGain {
-    /// The load it is for; `None`: each that gives the metric.
+    /// Load that the gain applies to; `None`: every load that gives the metric.
     pub load: Option<String>,
-    /// What it was gained by.
+    /// Cause of the gain.
     pub of: GainOf,
     /// The metric.
     pub metric: Metric,
-    /// Mean change: 2.8 is +280 %, -0.3 is 30 % lower. Mean, peak or both are there.
+    /// Mean change: 2.8 is +280 %, -0.3 is 30 % lower. At least one of mean and peak is present.
     pub mean: Option<f64>,
     /// Largest change.
     pub peak: Option<f64>,
 }
 
-/// What a published gain was gained by.
+/// Cause of a published gain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GainOf {
-    /// These arms, each against the one that it is compared with.
+    /// These arms, each relative to the arm it is compared with.
     Arms(Vec<String>),
-    /// A level of a parameter, in every arm that has it, against the arm that differs in nothing else.
+    /// A level of a parameter, in every arm that has it, relative to the arm that differs in nothing else.
     Level {
-        /// The parameter.
+        /// ID of the parameter.
         id: String,
         /// The level, in its canonical spelling.
         level: String,
@@ -69,15 +69,15 @@ pub enum GainOf {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedTimes {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// The load they are for; `None`: any.
+    /// Load that the times apply to; `None`: any.
     pub load: Option<String>,
-    /// Connections that they are for, the fewest and the most; `None`: any.
+    /// Range of connections that the times apply to; `None`: any.
     pub connections: Option<(u32, u32)>,
-    /// Requests per second that they are for, the lowest and the highest; `None`: any.
+    /// Range of rates that the times apply to, requests per second; `None`: any.
     pub rate: Option<(f64, f64)>,
-    /// Whether nothing was seen to change against the arm that this one is compared with.
+    /// True if the source reported no change from the arm that this one is compared with.
     pub unchanged: bool,
     /// Quantiles, ascending.
     pub quantiles: Vec<PublishedQuantile>,
@@ -87,16 +87,16 @@ pub struct PublishedTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedQuantile {
-    /// 0..1; 1 is the largest.
+    /// Quantile, 0..1; 1 is the largest value.
     pub quantile: f64,
-    /// Shortest time that was published for it.
+    /// Shortest time that was published for the quantile.
     pub low: Duration,
-    /// Longest; the same where one figure was published.
+    /// Longest time that was published for the quantile; equal to `low` if there was one figure.
     pub high: Duration,
 }
 
 impl Published {
-    /// The figures for a load: its own, or else those that are for all.
+    /// Returns the figures for a load: its own, or else those that apply to all loads.
     pub fn of_load(&self, load: &str) -> &BTreeMap<String, f64> {
         self.by_load.get(load).unwrap_or(&self.figures)
     }

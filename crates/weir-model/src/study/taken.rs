@@ -1,43 +1,42 @@
-//! What is taken away from an arm, to see whether it is what limits it.
+//! Reduction of a resource of an arm, to see whether the resource limits the arm.
 
 use serde::{Deserialize, Serialize};
 
-/// Whose resource it is.
+/// Owner of the reduced resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TakenFrom {
-    /// Time of the generator's CPUs.
+    /// CPU time of the generator.
     Generator,
-    /// Time of the CPUs of the arm's proxy.
+    /// CPU time of the arm's proxy.
     Proxy,
-    /// Time of the origin server's CPUs, and as much of its speed: its delays become as much longer as it
-    /// answers fewer requests in the same time.
+    /// CPU time of the origin server, and its speed in proportion: its delays grow in the same ratio in which its rate
+    /// of responses falls.
     Origin,
 }
 
-/// What an arm lacks while it has the load.
+/// Reduction of a resource while an arm has the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Taken {
-    /// Of whom.
+    /// Owner of the reduced resource.
     pub from: TakenFrom,
-    /// How much of it, per cent.
+    /// Size of the reduction, per cent.
     pub percent: u32,
 }
 
 impl Taken {
-    /// As a share of all there is.
+    /// Size of the reduction as a share (0..1) of the resource, at most [`Taken::MOST`].
     pub fn share(self) -> f64 {
         f64::from(self.percent.min(Taken::MOST)) / 100.0
     }
 
-    /// How much is taken of `from`, per cent.
+    /// Returns the size of the reduction if it concerns `from`, per cent; otherwise 0.
     pub fn percent_of(taken: Option<Taken>, from: TakenFrom) -> u32 {
-        let own = taken.filter(|taken| taken.from == from);
-        own.map_or(0, |taken| taken.percent)
+        taken.filter(|taken| taken.from == from).map_or(0, |taken| taken.percent)
     }
 
-    /// More is never taken, per cent: who has nothing left answers nothing.
+    /// Maximum reduction, per cent: with nothing left, no requests would be answered.
     pub const MOST: u32 = 90;
 }

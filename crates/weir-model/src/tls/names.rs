@@ -1,40 +1,40 @@
-//! The names of ciphers and groups, as typed and as reported.
+//! Names of ciphers and groups, in input and output.
 //!
-//! Two spellings are in use for ciphers: IANA's (`TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`) and, for
-//! TLS 1.2, OpenSSL's (`ECDHE-RSA-AES256-GCM-SHA384`), which is what nginx, HAProxy and curl take.
-//! Either is understood, in any case. Reported is OpenSSL's, because that is what servers log.
+//! Two spellings are in use for ciphers: IANA's (`TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`) and, for TLS 1.2, OpenSSL's
+//! (`ECDHE-RSA-AES256-GCM-SHA384`), which nginx, HAProxy and curl accept. Both are accepted as input, in upper or lower
+//! case. Output uses OpenSSL's, because servers log that one.
 
 /// A cipher or group that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// There is none of this name.
+    /// There is no cipher or group with this name.
     #[error("there is no {what} `{name}`{}", nearest_words(.nearest))]
     Unknown {
-        /// Cipher or group.
+        /// Kind of the name: cipher or group.
         what: &'static str,
-        /// What was typed.
+        /// Name as typed.
         name: String,
-        /// The name that is nearest to it, if one is near.
+        /// Valid name that is closest; `None` if none is close.
         nearest: Option<&'static str>,
-        /// All that can be used.
+        /// List of all usable names.
         known: String,
     },
-    /// It exists, but weir cannot speak it.
+    /// The cipher or group exists, but weir does not support it.
     #[error("{what} `{name}` exists, but weir does not support it: {why}")]
     Unspoken {
-        /// Cipher or group.
+        /// Kind of the name: cipher or group.
         what: &'static str,
-        /// What was typed.
+        /// Name as typed.
         name: String,
-        /// Why not.
+        /// Reason why it is not supported.
         why: &'static str,
-        /// All that can be used.
+        /// List of all usable names.
         known: String,
     },
 }
 
 impl NameError {
-    /// What to do about it.
+    /// Advice on how to fix the error.
     pub fn hint(&self) -> String {
         match self {
             NameError::Unknown { known, .. } | NameError::Unspoken { known, .. } => {
@@ -43,7 +43,7 @@ impl NameError {
         }
     }
 
-    /// The name that is nearest to what was typed, if one is near.
+    /// Valid name that is closest to the one typed; `None` if none is close.
     pub fn nearest(&self) -> Option<&'static str> {
         match self {
             NameError::Unknown { nearest, .. } => *nearest,
@@ -59,7 +59,7 @@ fn nearest_words(nearest: &Option<&'static str>) -> String {
 /// A cipher suite's names.
 #[derive(Debug)]
 pub struct CipherNames {
-    /// OpenSSL's.
+    /// Name in OpenSSL.
     pub usual: &'static str,
     iana: &'static str,
 }
@@ -68,8 +68,8 @@ const fn cipher_names(usual: &'static str, iana: &'static str) -> CipherNames {
     CipherNames { usual, iana }
 }
 
-/// All cipher suites that the engine can speak, in the order in which they are offered by default.
-/// That is OpenSSL's and rustls': the strongest first, AES before ChaCha20.
+/// Cipher suites that the engine supports, in the order in which they are offered by default. The order is OpenSSL's
+/// and rustls': the strongest first, AES before ChaCha20.
 #[rustfmt::skip]
 pub static CIPHERS: [CipherNames; 9] = [
     cipher_names("TLS_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384"),
@@ -83,10 +83,10 @@ pub static CIPHERS: [CipherNames; 9] = [
     cipher_names("ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"),
 ];
 
-/// A key exchange group's names.
+/// Names of a key exchange group.
 #[derive(Debug)]
 pub struct GroupNames {
-    /// The one that is reported.
+    /// Name used in output.
     pub usual: &'static str,
     others: &'static [&'static str],
 }
@@ -95,7 +95,7 @@ const fn group_names(usual: &'static str, others: &'static [&'static str]) -> Gr
     GroupNames { usual, others }
 }
 
-/// All key exchange groups that the engine can use; the first few are offered by default.
+/// Key exchange groups that the engine supports; the first few are offered by default.
 pub static GROUPS: [GroupNames; 7] = [
     group_names("x25519", &["curve25519"]),
     group_names("secp256r1", &["P-256", "prime256v1"]),
@@ -106,62 +106,59 @@ pub static GROUPS: [GroupNames; 7] = [
     group_names("MLKEM1024", &[]),
 ];
 
-/// Reads a list of ciphers, separated by commas or colons; gives their usual names.
+/// Reads a list of ciphers, separated by commas or colons; returns their usual names.
 ///
 /// # Errors
-/// A name is unknown, or that of a cipher that cannot be spoken.
+/// A name is unknown, or the cipher is not supported.
 pub fn parse_ciphers(text: &str) -> Result<Vec<String>, NameError> {
-    list(text)
-        .map(|name| cipher(name).map(|index| CIPHERS[index].usual.to_owned()))
-        .collect()
+    list(text).map(|name| cipher(name).map(|index| CIPHERS[index].usual.to_owned())).collect()
 }
 
-/// Reads a list of key exchange groups, separated by commas or colons; gives their usual names.
+/// Reads a list of key exchange groups, separated by commas or colons; returns their usual names.
 ///
 /// # Errors
-/// A name is unknown, or that of a group that cannot be used.
+/// A name is unknown, or the group is not supported.
 pub fn parse_groups(text: &str) -> Result<Vec<String>, NameError> {
-    list(text)
-        .map(|name| group(name).map(|index| GROUPS[index].usual.to_owned()))
-        .collect()
+    list(text).map(|name| group(name).map(|index| GROUPS[index].usual.to_owned())).collect()
 }
 
 fn list(text: &str) -> impl Iterator<Item = &str> {
-    text.split([',', ':'])
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
+    text.split([',', ':']).map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// The place in [`CIPHERS`] of a cipher by any of its names.
+/// Returns the index in [`CIPHERS`] of a cipher by any of its names.
 ///
 /// # Errors
-/// There is none of this name, or it cannot be spoken.
+/// The name is unknown, or the cipher is not supported.
 pub fn cipher(name: &str) -> Result<usize, NameError> {
-    let is =
-        |c: &CipherNames| c.usual.eq_ignore_ascii_case(name) || c.iana.eq_ignore_ascii_case(name);
-    CIPHERS.iter().position(is).ok_or_else(|| {
-        let names = CIPHERS.iter().flat_map(|c| [c.usual, c.iana]);
-        let known = CIPHERS.iter().map(|c| c.usual).collect::<Vec<_>>();
-        wrong("cipher", name, unspoken_cipher(name), names, &known)
-    })
+    CIPHERS
+        .iter()
+        .position(|c| c.usual.eq_ignore_ascii_case(name) || c.iana.eq_ignore_ascii_case(name))
+        .ok_or_else(|| {
+            let names = CIPHERS.iter().flat_map(|c| [c.usual, c.iana]);
+            let known = CIPHERS.iter().map(|c| c.usual).collect::<Vec<_>>();
+            wrong("cipher", name, unspoken_cipher(name), names, &known)
+        })
 }
 
-/// The place in [`GROUPS`] of a group by any of its names.
+/// Returns the index in [`GROUPS`] of a group by any of its names.
 ///
 /// # Errors
-/// There is none of this name, or it cannot be used.
+/// The name is unknown, or the group is not supported.
 pub fn group(name: &str) -> Result<usize, NameError> {
-    let is = |g: &GroupNames| {
-        let mut names = std::iter::once(&g.usual).chain(g.others);
-        names.any(|known| known.eq_ignore_ascii_case(name))
-    };
-    GROUPS.iter().position(is).ok_or_else(|| {
-        let names = GROUPS
-            .iter()
-            .flat_map(|g| std::iter::once(g.usual).chain(g.others.iter().copied()));
-        let known = GROUPS.iter().map(|g| g.usual).collect::<Vec<_>>();
-        wrong("group", name, unspoken_group(name), names, &known)
-    })
+    GROUPS
+        .iter()
+        .position(|g| {
+            let mut names = std::iter::once(&g.usual).chain(g.others);
+            names.any(|known| known.eq_ignore_ascii_case(name))
+        })
+        .ok_or_else(|| {
+            let names = GROUPS
+                .iter()
+                .flat_map(|g| std::iter::once(g.usual).chain(g.others.iter().copied()));
+            let known = GROUPS.iter().map(|g| g.usual).collect::<Vec<_>>();
+            wrong("group", name, unspoken_group(name), names, &known)
+        })
 }
 
 fn wrong(
@@ -174,33 +171,18 @@ fn wrong(
     let known = known.join(", ");
     let name = name.to_owned();
     if let Some(why) = unspoken {
-        return NameError::Unspoken {
-            what,
-            name,
-            why,
-            known,
-        };
+        return NameError::Unspoken { what, name, why, known };
     }
     let upper = name.to_ascii_uppercase();
     let nearest = names
-        .map(|known| {
-            (
-                strsim::jaro_winkler(&upper, &known.to_ascii_uppercase()),
-                known,
-            )
-        })
+        .map(|known| (strsim::jaro_winkler(&upper, &known.to_ascii_uppercase()), known))
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, known)| known);
-    NameError::Unknown {
-        what,
-        name,
-        nearest,
-        known,
-    }
+    NameError::Unknown { what, name, nearest, known }
 }
 
-/// Why a cipher is not spoken, if its name is that of one that exists somewhere.
+/// Returns the reason why a cipher is not supported; `None` if the name does not look like that of an existing cipher.
 fn unspoken_cipher(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase().replace('_', "-");
     let has = |part: &str| name.contains(part);
@@ -275,10 +257,7 @@ mod tests {
             panic!("accepted");
         };
         let (words, known) = (error.to_string(), error.hint());
-        assert!(
-            words.contains("did you mean `ECDHE-RSA-AES256-GCM-SHA384`?"),
-            "{words}"
-        );
+        assert!(words.contains("did you mean `ECDHE-RSA-AES256-GCM-SHA384`?"), "{words}");
         for names in &CIPHERS {
             assert!(known.contains(names.usual), "{known}");
         }
@@ -302,16 +281,7 @@ mod tests {
             };
             assert!(said.contains(why), "{name}: {said}");
         }
-        assert!(matches!(
-            group("secp521r1"),
-            Err(NameError::Unspoken { .. })
-        ));
-        assert!(matches!(
-            group("x22519"),
-            Err(NameError::Unknown {
-                nearest: Some("x25519"),
-                ..
-            })
-        ));
+        assert!(matches!(group("secp521r1"), Err(NameError::Unspoken { .. })));
+        assert!(matches!(group("x22519"), Err(NameError::Unknown { nearest: Some("x25519"), .. })));
     }
 }

@@ -4,11 +4,11 @@ use super::params::Params;
 use super::{Asked, Malformed, Protocol};
 use crate::responses::Responses;
 
-/// Bytes before a record's content (§3.3): version, type, request, length of content and padding, one reserved.
+/// Length of a record's header (§3.3): version, type, request, length of content and padding, one reserved.
 const HEADER: usize = 8;
-/// Content of a record that is sent: a multiple of eight needs no padding.
+/// Maximum content length of a sent record: a multiple of eight needs no padding.
 const PIECE: usize = 65_528;
-/// Bytes of a request's variables at most.
+/// Maximum size of a request's variables in bytes.
 const MOST_PARAMS: usize = 256 * 1024;
 
 const BEGIN_REQUEST: u8 = 1;
@@ -21,21 +21,21 @@ const GET_VALUES: u8 = 9;
 const GET_VALUES_RESULT: u8 = 10;
 const UNKNOWN_TYPE: u8 = 11;
 
-/// In the flags of [`BEGIN_REQUEST`]: the connection is kept.
+/// Flag of [`BEGIN_REQUEST`]: the connection is kept.
 const KEEP_CONN: u8 = 1;
 
-/// A request that has begun.
+/// An incomplete request.
 #[derive(Debug)]
 struct Begun {
     id: u16,
     params: Vec<u8>,
 }
 
-/// A connection.
+/// State of a FastCGI connection.
 #[derive(Debug, Default)]
 pub(super) struct FastCgi {
     begun: Vec<Begun>,
-    /// The gateway does not keep the connection.
+    /// True if the gateway does not keep the connection.
     closes: bool,
 }
 
@@ -74,15 +74,11 @@ impl Protocol for FastCgi {
     fn answer(&mut self, asked: &Asked, responses: &Responses, out: &mut Vec<u8>) {
         // It was a request's number.
         let id = asked.id as u16;
-        let content = match asked.is_head {
-            true => &[],
-            false => responses.bytes(asked.content),
-        };
+        let content = if asked.is_head { &[] } else { responses.bytes(asked.content) };
         let head = responses.cgi_head(asked.content);
         let (first, rest) = content.split_at(content.len().min(PIECE - head.len().min(PIECE)));
         record(out, STDOUT, id, &[head, first]);
-        rest.chunks(PIECE)
-            .for_each(|piece| record(out, STDOUT, id, &[piece]));
+        rest.chunks(PIECE).for_each(|piece| record(out, STDOUT, id, &[piece]));
         record(out, STDOUT, id, &[]);
         // Application and protocol status are 0: done.
         record(out, END_REQUEST, id, &[&[0; 8]]);
@@ -94,17 +90,14 @@ impl Protocol for FastCgi {
 }
 
 impl FastCgi {
-    /// Takes a record of a request in; its variables when it is whole.
+    /// Handles a record of a request. Returns the request's variables if it is complete.
     fn record(&mut self, kind: u8, id: u16, content: &[u8]) -> Result<Option<Params>, Malformed> {
         let place = self.begun.iter().position(|begun| begun.id == id);
         match (kind, place) {
             (BEGIN_REQUEST, None) => {
                 let flags = content.get(2).ok_or(Malformed)?;
                 self.closes = flags & KEEP_CONN == 0;
-                self.begun.push(Begun {
-                    id,
-                    params: Vec::new(),
-                });
+                self.begun.push(Begun { id, params: Vec::new() });
             }
             (PARAMS, Some(place)) => {
                 let params = &mut self.begun[place].params;
@@ -126,7 +119,7 @@ impl FastCgi {
     }
 }
 
-/// Answers a record that is about the connection.
+/// Answers a record about the connection itself.
 fn manage(kind: u8, content: &[u8], out: &mut Vec<u8>) {
     if kind != GET_VALUES {
         return record(out, UNKNOWN_TYPE, 0, &[&[kind, 0, 0, 0, 0, 0, 0, 0]]);
@@ -135,15 +128,10 @@ fn manage(kind: u8, content: &[u8], out: &mut Vec<u8>) {
     let is_asked = content.windows(name.len()).any(|window| window == name);
     // Several requests at a time over a connection: yes.
     let pair = [&[name.len() as u8, 1], &name[..], b"1"].concat();
-    record(
-        out,
-        GET_VALUES_RESULT,
-        0,
-        &[if is_asked { &pair } else { &[] }],
-    );
+    record(out, GET_VALUES_RESULT, 0, &[if is_asked { &pair } else { &[] }]);
 }
 
-/// Appends a record, whose pieces have [`PIECE`] bytes at most.
+/// Appends a record. Its pieces have [`PIECE`] bytes in total at most.
 fn record(out: &mut Vec<u8>, kind: u8, id: u16, pieces: &[&[u8]]) {
     let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     let padding = length.next_multiple_of(8) - length;
@@ -169,7 +157,7 @@ fn pairs(mut bytes: &[u8]) -> Result<Params, Malformed> {
     Ok(params)
 }
 
-/// A length of one byte, or of four if the first bit is set.
+/// Reads a length of one byte, or of four if the first bit is set.
 fn length(bytes: &mut &[u8]) -> Result<usize, Malformed> {
     let (length, rest) = match **bytes {
         [short @ 0..=127, ref rest @ ..] => (u32::from(short), rest),

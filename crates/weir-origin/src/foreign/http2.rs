@@ -8,17 +8,17 @@ use loona_hpack::Decoder;
 use super::{Asked, ENOUGH, Malformed, Protocol};
 use crate::responses::Responses;
 
-/// What a client sends first (§3.4).
+/// Connection preface of a client (§3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Bytes before a frame's payload (§4.1).
+/// Length of a frame's header (§4.1).
 const HEADER: usize = 9;
-/// Size of a payload at most, either way (§6.5.2): both sides keep to the smallest that is allowed.
+/// Maximum size of a payload, in both directions (§6.5.2): both sides keep to the smallest limit that is allowed.
 const MOST: usize = 16_384;
-/// Window of a stream and of the connection until something else is said (§6.9.2).
+/// Initial window of a stream and of the connection, until changed (§6.9.2).
 const WINDOW: i64 = 65_535;
-/// Bytes of a header block at most.
+/// Maximum size of a header block in bytes.
 const MOST_HEADERS: usize = 64 * 1024;
-/// Size of the table of header fields (§6.5.2).
+/// Size of the dynamic table of header fields (§6.5.2).
 const TABLE: usize = 4096;
 
 // Types of frames (§6).
@@ -42,7 +42,7 @@ const PRIORITY: u8 = 32;
 /// SETTINGS_INITIAL_WINDOW_SIZE (§6.5.2).
 const INITIAL_WINDOW: u16 = 4;
 
-/// A frame that has come.
+/// A received frame.
 struct Frame<'b> {
     kind: u8,
     flags: u8,
@@ -56,33 +56,33 @@ impl Frame<'_> {
     }
 }
 
-/// A stream from its HEADERS on.
+/// An open stream, from its HEADERS on.
 #[derive(Debug)]
 struct Stream {
     asked: Asked,
-    /// Bytes that may be sent.
+    /// Number of bytes that may be sent on the stream.
     window: i64,
-    /// Bytes of the answer that were.
+    /// Number of bytes of the answer that were sent.
     sent: usize,
 }
 
-/// A connection.
+/// State of an HTTP/2 connection.
 pub(super) struct Http2 {
-    /// The preface was read.
+    /// True if the preface was read.
     has_begun: bool,
-    /// The client wants no more streams.
+    /// True if the client wants no more streams.
     goes_away: bool,
     decoder: Decoder<'static>,
-    /// A header block that goes on: its stream, whether the request ends with it, and what has come.
+    /// An incomplete header block: its stream, true if the request ends with it, and the bytes so far.
     block: Option<(u32, bool, Vec<u8>)>,
-    /// The highest stream so far.
+    /// The highest stream id so far.
     last: u32,
     streams: BTreeMap<u32, Stream>,
-    /// Answers that are being sent.
+    /// Streams whose answers are being sent.
     sending: VecDeque<u32>,
-    /// Bytes that may be sent over the connection.
+    /// Number of bytes that may be sent over the connection.
     window: i64,
-    /// The window of a stream that begins.
+    /// Initial window of a new stream.
     initial: i64,
 }
 
@@ -140,12 +140,8 @@ impl Protocol for Http2 {
                 break;
             };
             used += HEADER + length;
-            let frame = Frame {
-                kind,
-                flags,
-                stream: u32::from_be_bytes([w & 0x7f, x, y, z]),
-                payload,
-            };
+            let frame =
+                Frame { kind, flags, stream: u32::from_be_bytes([w & 0x7f, x, y, z]), payload };
             self.frame(&frame, responses, asked, out)?;
         }
         Ok(used)
@@ -160,9 +156,10 @@ impl Protocol for Http2 {
         let ends = if has_content { 0 } else { END_STREAM };
         let head = responses.h2_head(asked.content, asked.is_call);
         write_frame(out, (HEADERS, END_HEADERS | ends, asked.id), &[head]);
-        match has_content {
-            true => self.sending.push_back(asked.id),
-            false => drop(self.streams.remove(&asked.id)),
+        if has_content {
+            self.sending.push_back(asked.id);
+        } else {
+            self.streams.remove(&asked.id);
         }
         self.go_on(responses, out);
     }
@@ -193,7 +190,7 @@ impl Protocol for Http2 {
     }
 }
 
-/// How much of an answer went.
+/// Amount of an answer that was sent.
 enum Sent {
     All,
     Some,
@@ -247,7 +244,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// Content of a request. It is read at once, so the windows are opened again at once.
+    /// Handles content of a request. It is discarded at once, so the windows are opened again at once.
     fn data(&mut self, frame: &Frame<'_>, asked: &mut Vec<Asked>, out: &mut Vec<u8>) {
         let length = frame.payload.len() as u32;
         if length > 0 {
@@ -264,7 +261,7 @@ impl Http2 {
         }
     }
 
-    /// Reads a header block that has ended.
+    /// Reads a header block once it is complete.
     fn headers(
         &mut self,
         frame: &Frame<'_>,
@@ -277,14 +274,12 @@ impl Http2 {
         let (id, ends, block) = self.block.take().ok_or(Malformed)?;
         let mut target = Vec::new();
         let (mut is_head, mut is_call) = (false, false);
-        let decoded = self
-            .decoder
-            .decode_with_cb(&block, |name, value| match &*name {
-                b":path" => target = value.to_vec(),
-                b":method" => is_head = *value == *b"HEAD",
-                b"content-type" => is_call = value.starts_with(b"application/grpc"),
-                _ => {}
-            });
+        let decoded = self.decoder.decode_with_cb(&block, |name, value| match &*name {
+            b":path" => target = value.to_vec(),
+            b":method" => is_head = *value == *b"HEAD",
+            b"content-type" => is_call = value.starts_with(b"application/grpc"),
+            _ => {}
+        });
         decoded.map_err(|_| Malformed)?;
         // Of a stream that has begun they are trailers, whatever streams have begun since.
         let is_new = !self.streams.contains_key(&id);
@@ -301,11 +296,7 @@ impl Http2 {
                 is_call,
                 yes: service.filter(|_| is_call).map(|(_, yes)| *yes),
             };
-            let stream = Stream {
-                asked,
-                window: self.initial,
-                sent: 0,
-            };
+            let stream = Stream { asked, window: self.initial, sent: 0 };
             self.streams.insert(id, stream);
         }
         if ends && let Some(stream) = self.streams.get(&id) {
@@ -344,7 +335,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// Writes one more frame of an answer.
+    /// Writes one more frame of an answer, as far as the windows allow.
     fn send_some(&mut self, id: u32, responses: &Responses, out: &mut Vec<u8>) -> Sent {
         let Some(stream) = self.streams.get_mut(&id) else {
             return Sent::All;
@@ -382,36 +373,29 @@ impl Http2 {
     }
 }
 
-/// Services that gateways ask, by path, and the messages that say yes: the status `OK` of a `CheckResponse`, which
+/// Services that gateways query, by path, with their affirmative messages: the status `OK` of a `CheckResponse`, which
 /// is its default, `OK` of a `RateLimitResponse`, and `SERVING` of a `HealthCheckResponse`.
 const SERVICES: [(&str, &[u8]); 3] = [
     ("/envoy.service.auth.v3.Authorization/Check", &[]),
-    (
-        "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
-        &[8, 1],
-    ),
+    ("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", &[8, 1]),
     ("/grpc.health.v1.Health/Check", &[8, 1]),
 ];
 
-/// Bytes before a message of gRPC: that it is not compressed, and its length.
+/// Length of the prefix of a gRPC message: a byte for "not compressed", and the length.
 const PREFIX: usize = 5;
 
-/// Bytes of an answer's content.
+/// Returns the number of bytes of an answer's content, including a gRPC prefix.
 fn length(asked: &Asked, responses: &Responses) -> usize {
     let prefix = if asked.is_call { PREFIX } else { 0 };
-    match asked.is_head {
-        true => 0,
-        false => prefix + content(asked, responses).len(),
-    }
+    if asked.is_head { 0 } else { prefix + content(asked, responses).len() }
 }
 
-/// What an answer says.
+/// Returns the content or message of an answer.
 fn content<'r>(asked: &Asked, responses: &'r Responses) -> &'r [u8] {
-    let content = || responses.bytes(asked.content);
-    asked.yes.unwrap_or_else(content)
+    asked.yes.unwrap_or_else(|| responses.bytes(asked.content))
 }
 
-/// The payload without padding (§6.1).
+/// Returns the payload without padding (§6.1).
 fn unpadded<'b>(frame: &Frame<'b>) -> Result<&'b [u8], Malformed> {
     if !frame.has(PADDED) {
         return Ok(frame.payload);
@@ -428,7 +412,5 @@ fn write_frame(out: &mut Vec<u8>, (kind, flags, stream): (u8, u8, u32), payload:
     let [_, a, b, c] = (length as u32).to_be_bytes();
     out.extend([a, b, c, kind, flags]);
     out.extend(stream.to_be_bytes());
-    payload
-        .iter()
-        .for_each(|piece| out.extend_from_slice(piece));
+    payload.iter().for_each(|piece| out.extend_from_slice(piece));
 }

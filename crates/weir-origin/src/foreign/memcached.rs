@@ -1,14 +1,14 @@
-//! The text protocol of memcached, as far as gateways read by it: `get KEY`, and the value. Every key has one.
+//! The part of memcached's text protocol with which gateways read: `get KEY`, and the value. Every key has one.
 
 use std::collections::VecDeque;
 
 use super::{Asked, Malformed, Protocol};
 use crate::responses::Responses;
 
-/// A connection.
+/// State of a memcached connection.
 #[derive(Debug, Default)]
 pub(super) struct Memcached {
-    /// The keys that wait for their values. A gateway asks for one at a time.
+    /// Keys that wait for their values. A gateway requests one at a time.
     keys: VecDeque<Vec<u8>>,
 }
 

@@ -1,32 +1,32 @@
-//! uwsgi and SCGI: variables in one block, content, one answer, and the connection ends.
+//! uwsgi and SCGI: variables in one block, content, one answer, and then the connection ends.
 
 use super::params::Params;
 use super::{Asked, Malformed, Protocol};
 use crate::responses::Responses;
 
-/// How the variables are written.
+/// Encoding of the variables.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Block {
-    /// Four bytes with the size of the block, then pairs of name and value, with two bytes of length each,
+    /// Four bytes containing the size of the block, then pairs of name and value, each with two bytes of length,
     /// little-endian.
     Uwsgi,
-    /// A netstring of names and values, each of them ended by a zero.
+    /// A netstring of names and values, each terminated by a zero byte.
     Scgi,
 }
 
-/// How far the only request of a connection has come.
+/// Progress of the only request of a connection.
 #[derive(Debug)]
 enum Stage {
-    /// Its variables have not all come.
+    /// Its variables are incomplete.
     Params,
-    /// So many bytes of its content have not.
+    /// Its content is incomplete: this many bytes are still to come.
     Content(Asked, u64),
-    /// It is whole.
+    /// The request is complete and waits for its answer.
     Asked,
     Answered,
 }
 
-/// A connection.
+/// State of a uwsgi or SCGI connection.
 #[derive(Debug)]
 pub(super) struct Once {
     block: Block,
@@ -39,15 +39,13 @@ impl Once {
         Once { block, stage }
     }
 
-    /// Takes content in; how much of these bytes is used.
+    /// Reads content. Returns the number of bytes used.
     fn content(&mut self, bytes: &[u8], asked: &mut Vec<Asked>) -> usize {
         let Stage::Content(request, left) = &mut self.stage else {
             // Nothing more is asked for over this connection.
             return bytes.len();
         };
-        let used = bytes
-            .len()
-            .min(usize::try_from(*left).unwrap_or(usize::MAX));
+        let used = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
         *left -= used as u64;
         if *left == 0 {
             asked.push(request.clone());
@@ -96,7 +94,7 @@ impl Protocol for Once {
     }
 }
 
-/// What was read, and what stands behind it.
+/// Variables, and the bytes after them; `None` if incomplete.
 type Read<'b> = Option<(Params, &'b [u8])>;
 
 fn uwsgi(bytes: &[u8]) -> Result<Read<'_>, Malformed> {
@@ -115,7 +113,7 @@ fn uwsgi(bytes: &[u8]) -> Result<Read<'_>, Malformed> {
     Ok(Some((params, rest)))
 }
 
-/// Two bytes of length and that many bytes.
+/// Reads two bytes of length and that many bytes.
 fn text<'b>(bytes: &mut &'b [u8]) -> Result<&'b [u8], Malformed> {
     let (length, rest) = bytes.split_first_chunk().ok_or(Malformed)?;
     let length = usize::from(u16::from_le_bytes(*length));
@@ -124,18 +122,13 @@ fn text<'b>(bytes: &mut &'b [u8]) -> Result<&'b [u8], Malformed> {
     Ok(text)
 }
 
-/// Digits of the length of a netstring at most.
+/// Maximum number of digits in the length of a netstring.
 const DIGITS: usize = 6;
 
 fn scgi(bytes: &[u8]) -> Result<Read<'_>, Malformed> {
-    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit());
-    let digits = digits.count();
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let Some((colon, rest)) = bytes[digits..].split_first() else {
-        return if digits > DIGITS {
-            Err(Malformed)
-        } else {
-            Ok(None)
-        };
+        return if digits > DIGITS { Err(Malformed) } else { Ok(None) };
     };
     if *colon != b':' || digits > DIGITS {
         return Err(Malformed);

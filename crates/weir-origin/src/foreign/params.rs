@@ -1,19 +1,19 @@
-//! What a gateway says of a request in variables, as CGI names them (RFC 3875 §4.1).
+//! Variables in which a gateway describes a request, with names as in CGI (RFC 3875 §4.1).
 
 use super::Asked;
 use crate::responses::Responses;
 
-/// What matters of a request's variables.
+/// The variables of a request that matter.
 #[derive(Debug, Default)]
 pub(super) struct Params {
     target: Vec<u8>,
     is_head: bool,
-    /// Bytes of content that follow.
+    /// Number of bytes of content that follow.
     pub(super) length: u64,
 }
 
 impl Params {
-    /// Takes a variable in.
+    /// Stores a variable if it matters.
     pub(super) fn take(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"REQUEST_URI" => self.target = value.to_vec(),
@@ -27,7 +27,7 @@ impl Params {
         }
     }
 
-    /// The request that they are of.
+    /// Returns the request that the variables describe.
     pub(super) fn asked(&self, id: u32, responses: &Responses) -> Asked {
         Asked {
             id,

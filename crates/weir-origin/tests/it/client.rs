@@ -1,4 +1,4 @@
-//! A client that blocks, and servers to talk to.
+//! A blocking client, and servers for it.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use weir_http::response::{Progress, ResponseEnd, ResponseParser};
 use weir_origin::{Counters, Origin, OriginConfig};
 
-/// The address that means any free port of the loopback interface.
+/// An address with any free port of the loopback interface.
 pub(crate) fn any() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// A server with one listener, changed as the test wants it.
+/// Starts a server with one listener; `change` adapts its configuration.
 pub(crate) fn start(change: impl FnOnce(&mut OriginConfig)) -> Origin {
     let mut config = OriginConfig::new(vec![any()]);
     change(&mut config);
     Origin::start(config).expect("the server starts")
 }
 
-/// Waits until a count is as expected; counts are written after the client has its bytes.
+/// Waits until the counters satisfy `done`: they are written after the client has its bytes.
 pub(crate) fn await_counters(origin: &Origin, index: usize, done: impl Fn(&Counters) -> bool) {
     let begun = Instant::now();
     loop {
@@ -47,18 +47,14 @@ impl Client {
         let stream = TcpStream::connect(address).expect("connects");
         let patience = Some(Duration::from_secs(20));
         stream.set_read_timeout(patience).expect("a timeout");
-        Client {
-            stream,
-            parser: ResponseParser::default(),
-            rest: Vec::new(),
-        }
+        Client { stream, parser: ResponseParser::default(), rest: Vec::new() }
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("sends");
     }
 
-    /// Reads one response; its bytes and its end.
+    /// Reads one response. Returns its bytes and its end.
     pub(crate) fn receive(&mut self, to_head: bool) -> (Vec<u8>, ResponseEnd) {
         self.parser.begin(to_head);
         let mut all = Vec::new();
@@ -77,20 +73,19 @@ impl Client {
         }
     }
 
-    /// Sends a GET and reads the response.
     pub(crate) fn get(&mut self) -> ResponseEnd {
         self.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         self.receive(false).1
     }
 
-    /// Everything until the server closes.
+    /// Reads everything until the server closes.
     pub(crate) fn until_closed(&mut self) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.rest);
         self.stream.read_to_end(&mut all).expect("a clean end");
         all
     }
 
-    /// Nothing more comes within a moment, and the connection stays.
+    /// Asserts that nothing more arrives for a moment, and that the connection stays open.
     pub(crate) fn assert_quiet(&mut self) {
         assert!(self.rest.is_empty(), "{}", self.rest.escape_ascii());
         let moment = Some(Duration::from_millis(20));

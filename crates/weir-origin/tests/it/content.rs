@@ -1,4 +1,4 @@
-//! What the response is made of.
+//! Content of the response.
 
 use std::io::{Read, Write};
 
@@ -74,10 +74,7 @@ fn impossible_responses_are_refused() {
     assert_eq!(broken, "value of field A holds CR, LF or NUL");
     assert!(field("content-length", "1").contains("written by the server itself"));
     let cpu = refused(&|config| config.cpus = vec![1 << 20]);
-    assert_eq!(
-        cpu,
-        "cannot run on CPU 1048576: Invalid argument (os error 22)"
-    );
+    assert_eq!(cpu, "cannot run on CPU 1048576: Invalid argument (os error 22)");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Other protocols than HTTP/1.1, to the byte.
+//! Protocols other than HTTP/1.1, byte for byte.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use weir_origin::{Content, Counters};
 
 use crate::client::{Client, await_counters, start};
 
-/// A record of FastCGI for request 1.
+/// A FastCGI record of request 1.
 fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     let [high, low] = (content.len() as u16).to_be_bytes();
     // Padded by three bytes, which mean nothing.
     [&[1, kind, 0, 1, high, low, 3, 0], content, b"pad"].concat()
 }
 
-/// GET / by FastCGI.
+/// GET / in FastCGI.
 fn fastcgi(flags: u8, method: &[u8]) -> Vec<u8> {
     let pairs = [
         &[14, method.len() as u8],
@@ -176,7 +176,7 @@ fn a_method_that_begins_like_http2_is_http1() {
     }
 }
 
-/// Reads frames until so many bytes of content have come; no more have.
+/// Reads frames until exactly this many bytes of content have arrived.
 fn must_receive(client: &mut Client, received: &mut Vec<u8>, content: usize) {
     let mut buffer = vec![0; 65_536];
     loop {

@@ -1,4 +1,4 @@
-//! Persistence, pipelining, HEAD, request content, and what is no request.
+//! Persistence, pipelining, HEAD, request content, and invalid requests.
 
 use std::net::Shutdown;
 
@@ -49,9 +49,10 @@ fn persistence_is_the_clients_choice() {
         let head = String::from_utf8_lossy(&bytes[..end.head_bytes as usize]).into_owned();
         assert_eq!(head.contains("Connection"), !field.is_empty(), "{head}");
         assert!(head.contains(field), "{head}");
-        match stays {
-            true => client.assert_quiet(),
-            false => assert_eq!(client.until_closed(), b"", "{request}"),
+        if stays {
+            client.assert_quiet();
+        } else {
+            assert_eq!(client.until_closed(), b"", "{request}");
         }
     }
 }

@@ -92,10 +92,8 @@ fn allowed_cpu() -> u32 {
 #[test]
 fn a_stopped_server_frees_its_port_and_ends_its_connections() {
     let origin = start(|config| {
-        config.stalls = vec![weir_origin::Stall {
-            at: Duration::ZERO,
-            length: Duration::from_secs(3600),
-        }];
+        config.stalls =
+            vec![weir_origin::Stall { at: Duration::ZERO, length: Duration::from_secs(3600) }];
     });
     let address = origin.addresses()[0];
     let mut client = Client::new(&origin);
@@ -144,7 +142,7 @@ fn clients_that_vanish_are_forgotten() {
     panic!("{} descriptors were {before}", open());
 }
 
-/// In a process of its own, because the limit would hold for the other tests too.
+/// Runs in a separate process, because the limit would affect the other tests too.
 #[test]
 fn without_descriptors_nothing_is_accepted_until_there_are_some() {
     const CHILD: &str = "WEIR_TEST_FEW_DESCRIPTORS";
@@ -165,10 +163,7 @@ fn without_descriptors_nothing_is_accepted_until_there_are_some() {
 fn run_out_of_descriptors() {
     let origin = start(|_| ());
     let usual = getrlimit(Resource::Nofile);
-    let low = Rlimit {
-        current: Some(64),
-        ..usual
-    };
+    let low = Rlimit { current: Some(64), ..usual };
     setrlimit(Resource::Nofile, low).expect("a lower limit");
     let mut taken = Vec::new();
     while let Ok(file) = File::open("/dev/null") {

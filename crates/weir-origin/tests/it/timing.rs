@@ -1,5 +1,5 @@
-//! Delays and stalls. Nothing here depends on speed: times are bounded from below, and from above
-//! only where an hour would be as wrong as a minute.
+//! Delays and stalls. Nothing here depends on speed: times have lower bounds, and upper bounds only if an hour would be
+//! as wrong as a minute.
 
 use std::time::{Duration, Instant};
 
@@ -93,10 +93,7 @@ fn exponential_delays_differ() {
 
 #[test]
 fn a_stall_freezes_everything_and_then_goes_on() {
-    let stall = |at: u32, length: u32| Stall {
-        at: at * MS,
-        length: length * MS,
-    };
+    let stall = |at: u32, length: u32| Stall { at: at * MS, length: length * MS };
     let origin = start(|config| {
         config.listen = vec![any(), any()];
         config.stalls = vec![stall(700, 200), stall(100, 300)];
@@ -121,13 +118,10 @@ fn a_stall_freezes_everything_and_then_goes_on() {
     for (begin, end) in [(100, 400), (700, 900)] {
         // The first request was received between `before` and `after`.
         let (surely_frozen, surely_over) = (after + begin * MS, before + end * MS);
-        let in_stall = |wait: &&(Instant, Instant)| (surely_frozen..surely_over).contains(&wait.1);
-        let answered = waits.iter().filter(in_stall).count();
+        let answered =
+            waits.iter().filter(|wait| (surely_frozen..surely_over).contains(&wait.1)).count();
         // An answer that was under way when the freeze began may arrive a little later.
-        assert!(
-            answered <= 1,
-            "{answered} answers in the stall at {begin} ms"
-        );
+        assert!(answered <= 1, "{answered} answers in the stall at {begin} ms");
         let mut waits = waits.iter();
         let hit = waits.any(|(sent, answered)| *sent < surely_over && *answered >= surely_over);
         assert!(hit, "some request met the stall at {begin} ms");

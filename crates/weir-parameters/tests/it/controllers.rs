@@ -1,4 +1,4 @@
-//! How Kubernetes controllers spell the rows in the objects that they read.
+//! Spelling of the rows in the objects that Kubernetes controllers read.
 
 use serde_json::{Value, json};
 use weir_model::study::ProxyKind;
@@ -11,7 +11,7 @@ fn spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
     row.controllers[controller].clone()
 }
 
-/// `None`: the controller has no word for this level.
+/// Returns the place and the value of a level. `None` if the controller cannot spell it.
 fn written(id: &str, controller: &str, level: &str) -> Option<(String, String)> {
     let spelling = spelling(ProxyKind::Nginx, id, controller);
     Some((spelling.key.clone(), spelling.value(level)?))
@@ -51,10 +51,9 @@ fn a_level_that_a_controller_cannot_say_has_no_value() {
     assert_eq!(contour.value("TLSv1_2").as_deref(), Some("1.2"));
     assert_eq!(contour.value("TLSv1_0"), None);
     // Which would be a word where a number is to stand.
-    for (id, word) in [
-        ("keepalive_requests", "unlimited"),
-        ("origin_keepalive_requests", "unlimited"),
-    ] {
+    for (id, word) in
+        [("keepalive_requests", "unlimited"), ("origin_keepalive_requests", "unlimited")]
+    {
         let contour = spelling(ProxyKind::Envoy, id, "contour");
         assert_eq!(contour.value(word), None, "{id}");
         assert_eq!(contour.value("7").as_deref(), Some("7"), "{id}");
@@ -64,7 +63,6 @@ fn a_level_that_a_controller_cannot_say_has_no_value() {
     assert_eq!(contour.value("5s").as_deref(), Some("5s"));
 }
 
-/// Objects that are no ConfigMaps have numbers and lists, and fields within fields.
 #[test]
 fn a_level_stands_in_the_object_that_has_its_field() {
     let catalog = Catalog::builtin();
@@ -99,17 +97,13 @@ fn a_level_stands_in_the_object_that_has_its_field() {
         let controller = Controller::named(controller).unwrap();
         let (id, level) = setting.split_once(": ").unwrap();
         let row = catalog.get(controller.proxy, id).unwrap();
-        let expected = Placed {
-            object: object.to_owned(),
-            at: at.to_owned(),
-            value,
-        };
+        let expected = Placed { object: object.to_owned(), at: at.to_owned(), value };
         let place = controller.place(row, level, &Given::default());
         assert_eq!(place, Ok(expected), "{id}");
     }
 }
 
-/// What ingress-nginx's pods have a row at, and the place.
+/// Returns a row and its place in the workload of ingress-nginx.
 fn in_workload(id: &str) -> (Parameter, InWorkload) {
     let controller = Controller::named("ingress-nginx").expect("a controller");
     let catalog = Catalog::builtin();
@@ -120,7 +114,7 @@ fn in_workload(id: &str) -> (Parameter, InWorkload) {
     (row, place)
 }
 
-/// A level that is read of pods, and what no level leads to, as it stands.
+/// Reads levels from pods. A value of no level is returned as it is.
 #[test]
 fn where_pods_are_placed_is_read_in_them() {
     let term = |selector: Value| json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": selector});
@@ -133,11 +127,7 @@ fn where_pods_are_placed_is_read_in_them() {
             json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]),
             "none".to_owned(),
         ),
-        (
-            "pod_affinity",
-            term(json!({"matchLabels": {"app": "web"}})),
-            "app=web".to_owned(),
-        ),
+        ("pod_affinity", term(json!({"matchLabels": {"app": "web"}})), "app=web".to_owned()),
         (
             "pod_anti_affinity",
             term(json!({"matchExpressions": set})),
@@ -154,34 +144,26 @@ fn where_pods_are_placed_is_read_in_them() {
     }
     let (row, place) = in_workload("pod_affinity");
     let controller = Controller::named("ingress-nginx").unwrap();
-    let placed = controller
-        .place(&row, "app=web", &Given::default())
-        .unwrap();
+    let placed = controller.place(&row, "app=web", &Given::default()).unwrap();
     assert_eq!(placed.value, term(json!({"matchLabels": {"app": "web"}})));
     assert_eq!(placed.at, place.at);
 }
 
-/// A level that stands for more than itself, of which a pod tells one field.
+/// Reads the level from one field of a pod, although it is written as several.
 #[test]
 fn pods_are_spread_by_a_constraint_with_the_selector_of_their_workload() {
     let controller = Controller::named("ingress-nginx").unwrap();
     let (row, place) = in_workload("spread");
-    for (level, when) in [
-        ("preferred", "ScheduleAnyway"),
-        ("required", "DoNotSchedule"),
-    ] {
+    for (level, when) in [("preferred", "ScheduleAnyway"), ("required", "DoNotSchedule")] {
         let placed = controller.place(&row, level, &Given::default()).unwrap();
-        assert_eq!(
-            placed.value["labelSelector"],
-            json!({"$from": "/spec/selector"})
-        );
+        assert_eq!(placed.value["labelSelector"], json!({"$from": "/spec/selector"}));
         assert_eq!(placed.value["whenUnsatisfiable"], when);
         assert_eq!(place.level_of(&row, &json!(when)), level);
     }
     assert_eq!(place.level_of(&row, &json!("Never")), "Never");
 }
 
-/// A row that one route can have for itself goes there where the study names the route; all others stay where they were.
+/// A row with an annotation is written to the Ingress if the study names one. All other rows stay in the ConfigMap.
 #[test]
 fn an_annotation_is_taken_where_the_study_names_an_ingress() {
     let catalog = Catalog::builtin();
@@ -190,12 +172,7 @@ fn an_annotation_is_taken_where_the_study_names_an_ingress() {
     for (setting, key, value, of_all) in [
         ("proxy_buffering: on", "proxy-buffering", "on", "on"),
         ("proxy_buffer_size: 16k", "proxy-buffer-size", "16k", "16k"),
-        (
-            "proxy_connect_timeout: 7s",
-            "proxy-connect-timeout",
-            "7",
-            "7",
-        ),
+        ("proxy_connect_timeout: 7s", "proxy-connect-timeout", "7", "7"),
         // The words are the other way round.
         ("access_log: off", "enable-access-log", "false", "true"),
         ("gzip: on", "", "", "true"),
@@ -212,11 +189,7 @@ fn an_annotation_is_taken_where_the_study_names_an_ingress() {
             (placed, in_values.is_some())
         };
         let (usual, has_values) = placed(&["config"]);
-        assert_eq!(
-            (&*usual.object, usual.value.clone()),
-            ("config", json!(of_all)),
-            "{id}"
-        );
+        assert_eq!((&*usual.object, usual.value.clone()), ("config", json!(of_all)), "{id}");
         assert!(has_values, "{id}");
         let (of_route, has_values) = placed(&["config", "ingress"]);
         if key.is_empty() {
@@ -257,15 +230,9 @@ fn a_file_is_taken_where_the_study_names_its_config_map() {
         ("config", "/spec/envoy/timeouts/requestTimeout"),
         ("file", "/data/contour.yaml#/timeouts/request-timeout"),
     ] {
-        let means = Given {
-            objects: [named.to_owned()].into(),
-            ..Given::default()
-        };
-        let expected = Placed {
-            object: named.to_owned(),
-            at: at.to_owned(),
-            value: json!("infinity"),
-        };
+        let means = Given { objects: [named.to_owned()].into(), ..Given::default() };
+        let expected =
+            Placed { object: named.to_owned(), at: at.to_owned(), value: json!("infinity") };
         assert_eq!(contour.place(row, "0s", &means), Ok(expected));
     }
 }
@@ -286,10 +253,7 @@ fn every_spelling_names_a_key_and_its_source() {
                 // What the proxy's own default is called is no news.
                 let level = row.default.newest().level.as_deref();
                 let value = level.and_then(|level| spelling.value(level));
-                assert!(
-                    spelling.default.is_none() || spelling.default != value,
-                    "{at}"
-                );
+                assert!(spelling.default.is_none() || spelling.default != value, "{at}");
                 spelled += 1;
             }
         }

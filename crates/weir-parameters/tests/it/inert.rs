@@ -1,15 +1,13 @@
-//! Which changes change nothing, by what was read back of the two arms.
+//! Inert changes, by the values that were read back from the two arms.
 
 use weir_model::record::Inert;
 use weir_model::study::{ProxyKind::Nginx, Settings};
 use weir_parameters::{Catalog, Scope, Scoped};
 
 fn settings(list: &[(&str, &str)]) -> Settings {
-    let owned = |(id, level): &(&str, &str)| ((*id).to_owned(), (*level).to_owned());
-    list.iter().map(owned).collect()
+    list.iter().map(|(id, level)| ((*id).to_owned(), (*level).to_owned())).collect()
 }
 
-/// Why a change is inert.
 fn why(changes: &[(&str, &str)], here: &[(&str, &str)], there: &[(&str, &str)]) -> String {
     let [inert] = &inert(changes, here, there)[..] else {
         panic!("{changes:?} is not inert");
@@ -22,14 +20,10 @@ fn inert(changes: &[(&str, &str)], here: &[(&str, &str)], there: &[(&str, &str)]
     Catalog::builtin().inert(Nginx, &changes, &here, &there)
 }
 
-/// Study A's advice: somaxconn alone, while nginx asks for a queue of 511.
+/// The advice of study A: somaxconn alone, although nginx requests a queue of 511.
 #[test]
 fn a_backlog_that_something_else_caps_is_inert() {
-    let there = [
-        ("net.core.somaxconn", "4096"),
-        ("backlog", "511"),
-        ("listen-backlog", "511"),
-    ];
+    let there = [("net.core.somaxconn", "4096"), ("backlog", "511"), ("listen-backlog", "511")];
     let (somaxconn, backlog) = (("net.core.somaxconn", "32768"), ("backlog", "32768"));
     let alone = inert(&[somaxconn], &[somaxconn, there[1], there[2]], &there);
     let expected = Inert {
@@ -118,10 +112,7 @@ fn a_level_that_was_there_before_is_inert() {
     let same = "the arm that it is compared with has this value too";
     assert_eq!(why(&both, &both, &both), same);
     let changed = [("net.ipv4.tcp_fin_timeout", "15")];
-    assert_eq!(
-        why(&changed, &both, &both),
-        "60 stayed in force in both arms"
-    );
+    assert_eq!(why(&changed, &both, &both), "60 stayed in force in both arms");
     assert_eq!(inert(&changed, &changed, &both), []);
 }
 

@@ -1,4 +1,4 @@
-//! The rows of the kernel against the kernel that runs here.
+//! Tests of the kernel's rows against the running kernel.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ fn file(row: &Parameter) -> String {
     }
 }
 
-/// Looks at what a namespace shows of rows, line by line.
+/// Compares the lines read in a namespace with the levels of the rows.
 #[track_caller]
 fn must_read_back<'r>(rows: impl Iterator<Item = (&'r Parameter, Option<String>)>, said: &str) {
     for ((row, level), found) in rows.zip(said.lines()) {
@@ -21,13 +21,10 @@ fn must_read_back<'r>(rows: impl Iterator<Item = (&'r Parameter, Option<String>)
     }
 }
 
-/// What a shell prints in a network namespace that ends with it; `None` where none may be made.
+/// Runs a shell script in a new network namespace and returns its output. `None` if no namespace can be created.
 #[allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 fn in_a_namespace(script: &str) -> Option<String> {
-    let output = Command::new("unshare")
-        .args(["--net", "sh", "-c", script])
-        .output()
-        .ok()?;
+    let output = Command::new("unshare").args(["--net", "sh", "-c", script]).output().ok()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         println!("skipped: no network namespace can be made here: {said}");
@@ -48,15 +45,12 @@ fn every_parameter_of_the_published_studies_has_a_row() {
     }
 }
 
-/// Namespaced rows are there in a new namespace and can be written; those of the host are not there,
-/// or cannot.
+/// Namespaced rows exist in a new namespace and can be written. Rows of the host do not exist there, or cannot be
+/// written.
 #[test]
 fn a_new_namespace_owns_what_rows_say_it_owns() {
     let catalog = Catalog::builtin();
-    let kernel: Vec<_> = catalog
-        .host_parameters()
-        .filter(|row| row.scope.is_kernel())
-        .collect();
+    let kernel: Vec<_> = catalog.host_parameters().filter(|row| row.scope.is_kernel()).collect();
     let mut script = String::new();
     for row in &kernel {
         // Only what has been seen to be the namespace's own is opened for writing.
@@ -84,15 +78,14 @@ fn a_new_namespace_owns_what_rows_say_it_owns() {
     }
 }
 
-/// Every level that a namespaced row allows at its ends, and its default, is taken by the kernel and
-/// read back as it was written.
+/// The kernel accepts the smallest, largest and default level of every namespaced row, and returns them as they were
+/// written.
 #[test]
 fn the_kernel_takes_what_rows_allow() {
     let catalog = Catalog::builtin();
-    let own = catalog
+    let tried: Vec<(&Parameter, String)> = catalog
         .host_parameters()
-        .filter(|row| row.scope == Scope::KernelNetns);
-    let tried: Vec<(&Parameter, String)> = own
+        .filter(|row| row.scope == Scope::KernelNetns)
         .filter(|row| {
             fs::metadata(file(row)).is_ok() && row.id != "net.ipv4.tcp_congestion_control"
         })
@@ -136,8 +129,7 @@ fn ends(row: &Parameter) -> Vec<String> {
     levels
 }
 
-/// Defaults by version, for the kernel that runs here, are what a new namespace begins with, unless
-/// it takes them from the host.
+/// A new namespace starts with the defaults of the running kernel's version, unless it takes them from the host.
 #[test]
 fn a_new_namespace_begins_with_the_defaults_of_its_kernel() {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -152,18 +144,13 @@ fn a_new_namespace_begins_with_the_defaults_of_its_kernel() {
         .filter(|row| is_own(row) && defaults.contains_key(&row.id))
         .filter(|row| fs::metadata(file(row)).is_ok())
         .collect();
-    let script: String = rows
-        .iter()
-        .map(|row| format!("cat {}\n", file(row)))
-        .collect();
+    let script: String = rows.iter().map(|row| format!("cat {}\n", file(row))).collect();
     let Some(said) = in_a_namespace(&script) else {
         return;
     };
     assert_eq!(said.lines().count(), rows.len());
     assert!(rows.len() > 20);
-    let expected = rows
-        .iter()
-        .map(|row| (*row, defaults.get(&row.id).cloned()));
+    let expected = rows.iter().map(|row| (*row, defaults.get(&row.id).cloned()));
     must_read_back(expected, &said);
 }
 
@@ -177,8 +164,6 @@ fn kubernetes_calls_few_safe() {
     assert_eq!(of("fs.file-max"), Some(Kubernetes::None));
     assert_eq!(of("net.core.rmem_max"), Some(Kubernetes::None));
     assert_eq!((of("gzip"), of("rlimit_nofile")), (None, None));
-    let all = catalog
-        .host_parameters()
-        .filter(|row| row.safe_on_kubernetes.is_some());
+    let all = catalog.host_parameters().filter(|row| row.safe_on_kubernetes.is_some());
     assert_eq!(all.count(), 12);
 }

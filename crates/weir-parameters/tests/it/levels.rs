@@ -1,4 +1,4 @@
-//! Levels: what is accepted, what is said otherwise, and that nothing slips through.
+//! Tests of levels: accepted and refused texts, and the messages of errors.
 
 use std::sync::LazyLock;
 
@@ -129,8 +129,8 @@ fn what_is_nearest_is_valid() {
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::builtin);
 
 proptest! {
-    /// A level ends up in a configuration file: whatever was accepted holds nothing that ends a
-    /// directive, and is its own canonical spelling.
+    /// A level ends up in a configuration file: no accepted level holds a character that ends a directive, and each is
+    /// its own canonical spelling.
     #[test]
     fn an_accepted_level_is_canonical_and_harmless(
         level in r#"([a-z0-9=/ ;{}"'\\#$\n.+-]{0,24})|(max=[0-9]{1,7} inactive=[0-9]{1,3}[smh;]?)|([0-9]{1,5}[ ,-][0-9]{1,6}([ ,-][0-9]{1,6})?)"#

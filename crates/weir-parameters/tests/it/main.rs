@@ -1,4 +1,4 @@
-//! The catalog that comes with weir, against itself and against the real nginx.
+//! Tests of the built-in catalog, against itself and against the real nginx.
 
 mod controllers;
 mod inert;

@@ -1,12 +1,12 @@
-//! The rows against the nginx that is installed here; without one there is nothing to compare.
+//! Tests of the rows against the installed nginx. They are skipped without one.
 
 use std::fs;
 
 use weir_model::study::ProxyKind::Nginx;
 use weir_parameters::{Catalog, Context, EffectiveFrom};
 
-/// Debian's file, directives only, with the block that each stands in. Blocks in it are not nested
-/// deeper than one level, which the test checks by finding what it looks for.
+/// Returns the directives of Debian's file, each with its block. Nested blocks are not supported; the test would miss
+/// their directives.
 fn directives(text: &str) -> Vec<(Context, String)> {
     let mut context = Context::new("main");
     let mut found = Vec::new();

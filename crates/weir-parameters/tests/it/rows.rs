@@ -1,4 +1,4 @@
-//! The rows: complete, spelled as nginx spells them, and reversible.
+//! Tests of the rows: they are complete, spelled like nginx spells them, and reversible.
 
 use std::fs;
 use std::path::Path;
@@ -11,21 +11,18 @@ fn row(id: &str) -> Parameter {
     Catalog::builtin().get(Nginx, id).expect("a row").clone()
 }
 
-/// What a level leads to: `http: gzip on`, and so on.
+/// Formats the directives of a level: `http: gzip on`, and so on.
 fn texts(id: &str, level: &str) -> Vec<String> {
-    let directives = row(id).directives(level).into_iter();
-    directives
+    row(id)
+        .directives(level)
+        .into_iter()
         .map(|d| format!("{}: {}", d.context.name(), d.text))
         .collect()
 }
 
 #[track_caller]
 fn reads_back(id: &str, found: Option<&str>, level: Option<&str>) {
-    assert_eq!(
-        row(id).read_back(found).as_deref(),
-        level,
-        "{id}: {found:?}"
-    );
+    assert_eq!(row(id).read_back(found).as_deref(), level, "{id}: {found:?}");
 }
 
 #[test]
@@ -69,15 +66,9 @@ fn keepalive_to_the_origin_is_three_directives_and_none_when_stock() {
 
 #[test]
 fn the_access_log_leaves_the_folder_to_the_runner() {
-    assert_eq!(
-        texts("access_log", "on"),
-        ["http: access_log {logs}/access.log"]
-    );
+    assert_eq!(texts("access_log", "on"), ["http: access_log {logs}/access.log"]);
     let buffered = texts("access_log", "buffered").concat();
-    assert!(
-        buffered.contains("{logs}/access.log combined buffer=64k"),
-        "{buffered}"
-    );
+    assert!(buffered.contains("{logs}/access.log combined buffer=64k"), "{buffered}");
     assert_eq!(texts("access_log", "off"), ["http: access_log off"]);
 }
 
@@ -121,19 +112,21 @@ fn what_nginx_says_is_read_back_as_a_level() {
     reads_back("worker_rlimit_nofile", None, None);
 }
 
-/// A few levels of each row: its default, Debian's, and some that its kind accepts.
+/// Returns some levels of a row: its default, Debian's, and others that its kind accepts.
 fn sample_levels(row: &Parameter) -> Vec<String> {
     let guesses = "on|off|auto|buffered|1|7|100|4096|10s|4k|max=1024 inactive=10s|none|64k|\
                    text/css text/plain|TLSv1.2 TLSv1.3|ECDHE-RSA-AES256-GCM-SHA384:HIGH:!aNULL|\
                    1024 65000|4096 131072 6291456|cubic|fq|8080,9000-9010|512Mi|preferred|\
-                   pool=ingress|dedicated:NoSchedule";
-    let guesses = guesses.split('|').filter_map(|level| row.check(level).ok());
-    let known = row
-        .default
+                   pool=ingress|dedicated:NoSchedule"
+        .split('|')
+        .filter_map(|level| row.check(level).ok());
+    row.default
         .all()
         .iter()
-        .filter_map(|default| default.level.clone());
-    known.chain(row.debian.clone()).chain(guesses).collect()
+        .filter_map(|default| default.level.clone())
+        .chain(row.debian.clone())
+        .chain(guesses)
+        .collect()
 }
 
 #[test]
@@ -151,7 +144,7 @@ fn what_is_written_reads_back_as_the_level_it_was_written_for() {
     }
 }
 
-/// What a reader of the effective configuration would find after `directives` were written.
+/// Returns the text that a reader of the effective configuration would get after `directives` were written.
 fn effective_text(row: &Parameter, directives: &[Directive], level: &str) -> Option<String> {
     match &row.effective {
         EffectiveFrom::ProcessLimit { .. } | EffectiveFrom::Sysctl { .. } => {
@@ -203,7 +196,7 @@ fn ids_are_found_in_spite_of_typing() {
     assert_eq!(catalog.nearest(Nginx, ""), None);
 }
 
-/// Where the rows of a proxy are described; what goes with every proxy is in the first.
+/// Reads the page that documents the rows of a proxy. Rows that go with every proxy are on nginx's.
 fn page(kind: ProxyKind) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let page = match kind {
@@ -221,8 +214,8 @@ fn the_documentation_has_a_line_for_every_row_and_none_beside() {
         let mut described = 0;
         let of_all = catalog
             .host_parameters()
-            .chain(catalog.workload_parameters());
-        let of_all = of_all.filter(|_| kind == Nginx);
+            .chain(catalog.workload_parameters())
+            .filter(|_| kind == Nginx);
         for row in catalog.parameters(kind).chain(of_all) {
             assert_described(row, &page);
             described += 1;
@@ -244,23 +237,17 @@ fn the_documentation_has_a_line_for_every_row_and_none_beside() {
 #[track_caller]
 fn assert_described(row: &Parameter, page: &str) {
     let begin = format!("| `{}` |", row.id);
-    let line = page.lines().find(|line| line.starts_with(&begin));
-    let line = line.unwrap_or_else(|| panic!("no page has a line for {}", row.id));
+    let line = page
+        .lines()
+        .find(|line| line.starts_with(&begin))
+        .unwrap_or_else(|| panic!("no page has a line for {}", row.id));
     let columns: Vec<&str> = line.split(" |").collect();
-    for (level, column) in [
-        (&row.default.newest().level, columns[2]),
-        (&row.debian, columns[3]),
-    ] {
+    for (level, column) in [(&row.default.newest().level, columns[2]), (&row.debian, columns[3])] {
         let written = level.as_ref().is_none_or(|level| column.contains(level));
         assert!(written, "{}: {level:?} is not in {column}", row.id);
     }
     let is_called_safe = row.scope.is_kernel() && columns[3].trim().starts_with("safe");
-    assert_eq!(
-        row.safe_on_kubernetes.is_some(),
-        is_called_safe,
-        "{}",
-        row.id
-    );
+    assert_eq!(row.safe_on_kubernetes.is_some(), is_called_safe, "{}", row.id);
 }
 
 #[test]

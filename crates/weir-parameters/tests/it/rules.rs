@@ -1,25 +1,16 @@
-//! Constraints between settings, and files of rows that contradict themselves.
+//! Tests of constraints between settings, and of files of rows that contradict themselves.
 
 use weir_model::study::ProxyKind::{Haproxy, Nginx};
 use weir_model::study::{ProxyRole, Settings};
 use weir_parameters::{Catalog, ClientLimits, Conflict, DescriptorLimits, Means, Severity, Unsaid};
 
-const LIMITS: DescriptorLimits = DescriptorLimits {
-    soft: 1024,
-    hard: 524_288,
-};
+const LIMITS: DescriptorLimits = DescriptorLimits { soft: 1024, hard: 524_288 };
 
 fn means(cpus_online: u64, held: u64) -> Means {
-    Means {
-        descriptors: LIMITS,
-        cpus_online,
-        held,
-    }
+    Means { descriptors: LIMITS, cpus_online, held }
 }
 
-const UNSAID: Unsaid = Unsaid::Defaults {
-    descriptor_limit: 1024,
-};
+const UNSAID: Unsaid = Unsaid::Defaults { descriptor_limit: 1024 };
 
 const FILES: ProxyRole = ProxyRole::StaticFiles { size: 1024 };
 
@@ -30,17 +21,11 @@ fn stock_with(settings: &[(&str, &str)]) -> Settings {
 }
 
 fn owned(settings: &[(&str, &str)]) -> Settings {
-    let pairs = settings.iter();
-    pairs
-        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-        .collect()
+    settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
 }
 
 fn limits(connections: u64, descriptors: u64) -> Option<ClientLimits> {
-    Some(ClientLimits {
-        connections,
-        descriptors,
-    })
+    Some(ClientLimits { connections, descriptors })
 }
 
 fn conflicts(settings: &[(&str, &str)], role: &ProxyRole) -> Vec<Conflict> {
@@ -65,16 +50,10 @@ fn more_connections_than_descriptors_is_an_error_until_the_limit_is_raised() {
             .starts_with("`worker_connections` 4096 is above the descriptor limit 1024:")
     );
 
-    let raised = [
-        ("worker_connections", "4096"),
-        ("worker_rlimit_nofile", "4096"),
-    ];
+    let raised = [("worker_connections", "4096"), ("worker_rlimit_nofile", "4096")];
     assert_eq!(conflicts(&raised, &ProxyRole::ReverseProxy), []);
     let lowered = conflicts(&[("worker_rlimit_nofile", "512")], &ProxyRole::ReverseProxy);
-    assert_eq!(
-        lowered[0].ids,
-        ["worker_connections", "worker_rlimit_nofile"]
-    );
+    assert_eq!(lowered[0].ids, ["worker_connections", "worker_rlimit_nofile"]);
 }
 
 #[test]
@@ -94,7 +73,7 @@ fn a_setting_without_effect_is_a_warning() {
     assert_eq!(proxied[0].severity, Severity::Warning);
 }
 
-/// `gzip on` may stand in any block of it, and a limit of descriptors too.
+/// A user's configuration may have `gzip on` in any block, and a descriptor limit too.
 #[test]
 fn nothing_is_taken_for_granted_of_a_configuration_of_the_users() {
     let found = |settings: &[(&str, &str)]| {
@@ -110,10 +89,7 @@ fn nothing_is_taken_for_granted_of_a_configuration_of_the_users() {
     }
     for said in [
         &[("gzip_comp_level", "5"), ("gzip", "off")][..],
-        &[
-            ("worker_connections", "4096"),
-            ("worker_rlimit_nofile", "512"),
-        ],
+        &[("worker_connections", "4096"), ("worker_rlimit_nofile", "512")],
         &[("open_file_cache", "max=10")],
     ] {
         assert_eq!(found(said).len(), 1, "{said:?}");
@@ -124,8 +100,8 @@ fn nothing_is_taken_for_granted_of_a_configuration_of_the_users() {
 fn a_rule_may_be_about_some_of_its_row_s_levels() {
     let catalog = Catalog::builtin();
     let found = |transport: &str, (id, level): (&str, &str)| {
-        let settings = [("transport", transport), (id, level)];
-        let settings = settings.map(|(id, level)| (id.to_owned(), level.to_owned()));
+        let settings = [("transport", transport), (id, level)]
+            .map(|(id, level)| (id.to_owned(), level.to_owned()));
         catalog.conflicts(Haproxy, &settings.into(), &ProxyRole::ReverseProxy, UNSAID)
     };
     let broken = found("sockmap", ("splice_response", "on"));
@@ -175,17 +151,11 @@ fn a_gateway_takes_two_of_everything_per_client() {
 fn connections_that_ask_nothing_take_one_of_everything_in_every_role() {
     let catalog = Catalog::builtin();
     let one = stock_with(&[("worker_processes", "1")]);
-    for (role, held, connections, descriptors) in [
-        (&ProxyRole::ReverseProxy, 700, 34, 162),
-        (&FILES, 700, 68, 162),
-        (&FILES, 5000, 0, 0),
-    ] {
+    for (role, held, connections, descriptors) in
+        [(&ProxyRole::ReverseProxy, 700, 34, 162), (&FILES, 700, 68, 162), (&FILES, 5000, 0, 0)]
+    {
         let limits = catalog.client_limits(Nginx, &one, role, means(4, held));
-        assert_eq!(
-            limits,
-            self::limits(connections, descriptors),
-            "{held} held"
-        );
+        assert_eq!(limits, self::limits(connections, descriptors), "{held} held");
     }
 }
 
@@ -198,7 +168,7 @@ fn complete_settings_tell_equal_configurations() {
     assert!(!stock.contains_key("worker_rlimit_nofile"));
 }
 
-/// The builtin file with one thing changed must be refused for it.
+/// Changes one thing in the built-in file, which must then be refused.
 #[test]
 fn rows_that_contradict_themselves_are_refused() {
     let text = include_str!("../../../../parameters/nginx.yaml");
@@ -225,14 +195,9 @@ fn rows_that_contradict_themselves_are_refused() {
     assert!(parse(text).is_ok());
     for (right, wrong, said) in cases {
         assert!(text.contains(right), "{right} is no longer in the file");
-        let error = parse(&text.replacen(right, wrong, 1))
-            .expect_err(wrong)
-            .to_string();
+        let error = parse(&text.replacen(right, wrong, 1)).expect_err(wrong).to_string();
         assert!(error.contains(said), "{wrong}: {error}");
-        let file = match wrong.contains("fs.file-max") {
-            true => "kernel.yaml: ",
-            false => "nginx.yaml: ",
-        };
+        let file = if wrong.contains("fs.file-max") { "kernel.yaml: " } else { "nginx.yaml: " };
         assert!(error.starts_with(file), "{error}");
     }
 }
@@ -248,8 +213,7 @@ fn workers_are_known_where_they_are_a_number() {
 fn kernel_settings_are_judged_with_those_of_the_proxy() {
     let warned = |settings: &[(&str, &str)]| {
         let found = conflicts(settings, &ProxyRole::ReverseProxy);
-        let said = found.into_iter().map(|c| (c.severity, c.ids, c.message));
-        said.collect::<Vec<_>>()
+        found.into_iter().map(|c| (c.severity, c.ids, c.message)).collect::<Vec<_>>()
     };
     let (severity, ids, message) = &warned(&[("net.core.somaxconn", "32768")])[0];
     assert_eq!(*severity, Severity::Warning);
@@ -269,10 +233,7 @@ fn kernel_settings_are_judged_with_those_of_the_proxy() {
     let found = old.conflicts(Nginx, &settings, &ProxyRole::ReverseProxy, UNSAID);
     assert!(found[0].message.contains("`net.core.somaxconn` 128"));
 
-    let syn = [
-        ("net.ipv4.tcp_max_syn_backlog", "4096"),
-        ("net.ipv4.tcp_syncookies", "0"),
-    ];
+    let syn = [("net.ipv4.tcp_max_syn_backlog", "4096"), ("net.ipv4.tcp_syncookies", "0")];
     let (_, _, message) = &warned(&syn[..1])[0];
     let said = "has no effect while `net.ipv4.tcp_syncookies` is `1`";
     assert!(message.contains(said), "{message}");
@@ -300,8 +261,10 @@ fn what_the_kernel_would_refuse_is_an_error() {
         ),
     ] {
         let found = conflicts(settings, &ProxyRole::ReverseProxy);
-        let broken = found.iter().find(|c| c.message.starts_with(begins));
-        let broken = broken.unwrap_or_else(|| panic!("{begins}: {found:?}"));
+        let broken = found
+            .iter()
+            .find(|c| c.message.starts_with(begins))
+            .unwrap_or_else(|| panic!("{begins}: {found:?}"));
         assert_eq!(broken.severity, Severity::Error);
     }
     let lower = [
@@ -331,7 +294,7 @@ fn the_limit_that_the_proxy_is_started_with_is_a_limit_of_its_connections() {
     assert_eq!(limits.map(|limits| limits.descriptors), Some(200));
 }
 
-/// HAProxy's threads share one process, whose descriptors it raises to the hard limit by itself.
+/// HAProxy's threads share one process, which raises its descriptor limit to the hard one by itself.
 #[test]
 fn threads_of_one_process_share_its_connections() {
     let limits = |settings: &[(&str, &str)]| {

@@ -1,4 +1,4 @@
-//! Rows of users' own.
+//! Tests of rows that users add.
 
 use weir_model::study::{ProxyKind::Nginx, Settings};
 use weir_parameters::{Catalog, Scope};
@@ -34,12 +34,9 @@ parameters:
 ";
 
 fn with(rows: &[(&str, &str)]) -> Catalog {
-    let add = |catalog: Catalog, (file, text): &(&str, &str)| {
-        catalog
-            .with_rows(file, text)
-            .unwrap_or_else(|e| panic!("{e}"))
-    };
-    rows.iter().fold(Catalog::builtin(), add)
+    rows.iter().fold(Catalog::builtin(), |catalog, (file, text)| {
+        catalog.with_rows(file, text).unwrap_or_else(|e| panic!("{e}"))
+    })
 }
 
 #[test]
@@ -48,25 +45,18 @@ fn they_are_rows_like_the_others() {
     let scope = |id| catalog.scope(Nginx, id);
     assert_eq!(scope("net.ipv4.tcp_rto_min_us"), Some(Scope::KernelNetns));
     assert_eq!(scope("proxy_socket_keepalive"), Some(Scope::ProxyDirective));
-    assert_eq!(
-        catalog.nearest(Nginx, "tcp_rto_min"),
-        Some("net.ipv4.tcp_rto_min_us")
-    );
+    assert_eq!(catalog.nearest(Nginx, "tcp_rto_min"), Some("net.ipv4.tcp_rto_min_us"));
     assert_eq!(catalog.defaults(Nginx)["proxy_socket_keepalive"], "off");
     assert_eq!(catalog.workers(Nginx, &Settings::new()), Some(1));
     assert_eq!(catalog.scope(Nginx, "gzip"), Some(Scope::ProxyDirective));
 }
 
-/// An agent elsewhere makes the same catalog from the texts.
 #[test]
 fn their_texts_make_the_same_catalog_elsewhere() {
     let catalog = with(&[("a.yaml", SYSCTL), ("b.yaml", DIRECTIVE)]).for_kernel("6.1");
-    let elsewhere = catalog
-        .user_rows()
-        .iter()
-        .fold(Catalog::builtin(), |catalog, (file, text)| {
-            catalog.with_rows(file, text).expect("it was read before")
-        });
+    let elsewhere = catalog.user_rows().iter().fold(Catalog::builtin(), |catalog, (file, text)| {
+        catalog.with_rows(file, text).expect("it was read before")
+    });
     assert_eq!(elsewhere.for_kernel("6.1"), catalog);
     assert_eq!(Catalog::builtin().user_rows(), []);
 }
@@ -118,8 +108,8 @@ fn the_example_in_the_documentation_is_one() {
     let text = include_str!("../../../../docs/parameters.md");
     let example = text
         .split("```")
-        .find(|part| part.starts_with("yaml\nproxy: nginx\n"));
-    let example = example.and_then(|part| part.strip_prefix("yaml\n"));
+        .find(|part| part.starts_with("yaml\nproxy: nginx\n"))
+        .and_then(|part| part.strip_prefix("yaml\n"));
     let catalog = with(&[("docs/parameters.md", example.expect("an example"))]);
     let scope = |id| catalog.scope(Nginx, id);
     assert_eq!(scope("net.ipv4.tcp_rto_min_us"), Some(Scope::KernelNetns));

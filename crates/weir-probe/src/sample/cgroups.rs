@@ -1,4 +1,4 @@
-//! The table `cgroups`: the control groups that processes are in, versions 1 and 2.
+//! The table `cgroups`: control groups of processes, versions 1 and 2.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,22 +10,22 @@ use super::source::{Files, Source, named, number, pressure};
 use super::told::Told;
 use crate::throttle::{MOUNT, is_bounded};
 
-/// A limit of memory of version 1 that is none (`PAGE_COUNTER_MAX`, rounded to pages of any size).
+/// Memory limits of version 1 from this value on mean unlimited (`PAGE_COUNTER_MAX`, rounded to pages of any size).
 const NO_LIMIT: u64 = 1 << 62;
 
-/// Controllers of version 1 that have something to tell.
+/// Controllers of version 1 that provide counters.
 const CONTROLLERS: [&str; 3] = ["cpu", "cpuacct", "memory"];
 
-/// Control groups of some processes.
+/// Control groups of a set of processes.
 #[derive(Debug)]
 pub(super) struct Groups(Vec<Group>);
 
-/// One, by its path below the mounts. Version 1 has a folder for each controller.
+/// A control group, identified by its path below the mounts. Version 1 has a folder for each controller.
 #[derive(Debug)]
 struct Group {
     path: String,
-    /// Whether no quota holds it back: the CPU controller of this host has no such group, and quotas above have groups of their
-    /// own.
+    /// True if no quota applies to this group itself: the host's CPU controller has no such group. Quotas above it have
+    /// groups of their own.
     is_unbounded: bool,
     cpu_max: Option<Source>,
     cpu_stat: Option<Source>,
@@ -39,19 +39,21 @@ struct Group {
 }
 
 impl Groups {
-    /// Their own, and those above that have a quota.
+    /// Opens the groups of these processes, and those above that have a quota.
     pub(super) fn of(pids: &[u32]) -> Groups {
-        let texts = pids
-            .iter()
-            .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).ok());
+        let texts =
+            pids.iter().filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).ok());
         Groups::below(Path::new(MOUNT), texts)
     }
 
-    /// That of a pod's container, which sees its own as the root.
+    /// Opens the group of a pod's container, which sees its own group as the root.
     pub(super) fn of_pod(told: &Told) -> Groups {
         let mount = Path::new(MOUNT);
-        let folders = CONTROLLERS.map(|name| mount.join(name));
-        let folders = folders.into_iter().chain([mount.to_owned()]).collect();
+        let folders = CONTROLLERS
+            .map(|name| mount.join(name))
+            .into_iter()
+            .chain([mount.to_owned()])
+            .collect();
         let files = Files::Told(told.clone());
         Groups(vec![Group::open(&files, "/".to_owned(), &folders)])
     }
@@ -75,10 +77,7 @@ impl Groups {
             }
         }
         let each = folders.into_iter();
-        Groups(
-            each.map(|(path, folders)| Group::open(&Files::Here, path, &folders))
-                .collect(),
-        )
+        Groups(each.map(|(path, folders)| Group::open(&Files::Here, path, &folders)).collect())
     }
 
     pub(super) fn read(&mut self, whose: &Whose, rows: &mut Rows<'_>) {
@@ -89,8 +88,8 @@ impl Groups {
     }
 }
 
-/// A line of /proc/PID/cgroup: where its controllers may be mounted, and the path there. Hosts that have both versions
-/// have the second below `unified`.
+/// Parses a line of /proc/PID/cgroup. Returns the folders where its controllers may be mounted, and the path below
+/// them. Hosts with both versions mount the second below `unified`.
 fn hierarchy<'a>(mount: &Path, line: &'a str) -> Option<(Vec<PathBuf>, &'a str)> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (controllers, path) = (parts.next()?, parts.next()?);
@@ -100,10 +99,7 @@ fn hierarchy<'a>(mount: &Path, line: &'a str) -> Option<(Vec<PathBuf>, &'a str)>
             let ours = named.split(',').filter(|name| CONTROLLERS.contains(name));
             let ours: Vec<&str> = ours.collect();
             let joined = (!ours.is_empty()).then(|| mount.join(named));
-            joined
-                .into_iter()
-                .chain(ours.iter().map(|name| mount.join(name)))
-                .collect()
+            joined.into_iter().chain(ours.iter().map(|name| mount.join(name))).collect()
         }
     };
     Some((tops, path))
@@ -112,10 +108,10 @@ fn hierarchy<'a>(mount: &Path, line: &'a str) -> Option<(Vec<PathBuf>, &'a str)>
 impl Group {
     fn open(files: &Files, path: String, folders: &BTreeSet<PathBuf>) -> Group {
         let first = |names: &[&str]| {
-            let all = names
+            names
                 .iter()
-                .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-            all.into_iter()
+                .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+                .into_iter()
                 .find(|path| files.exists(path))
                 .map(|path| files.open(path))
         };
@@ -147,17 +143,14 @@ impl Group {
             of(text).ok_or_else(|| "its cpu.stat does not have it".into())
         };
         let throttled_us = of_stat(&|text| {
-            let older = || Some(named(text, "throttled_time")? / 1000);
-            named(text, "throttled_usec").or_else(older)
+            named(text, "throttled_usec").or_else(|| Some(named(text, "throttled_time")? / 1000))
         });
         let usage = match &mut self.cpu_usage {
             Some(usage) => usage.parsed(|text| Some(number(text, 0)? / 1000)),
             None if is_unbounded => Err("the group has no cpu.stat".into()),
             None => of_stat(&|text| named(text, "usage_usec")),
         };
-        let memory = read(&mut self.memory, "memory controller", |text| {
-            number(text, 0)
-        });
+        let memory = read(&mut self.memory, "memory controller", |text| number(text, 0));
         let most = read(&mut self.memory_most, "memory controller", limit);
         [
             ("quota_us", quota),
@@ -166,24 +159,13 @@ impl Group {
             ("throttled_us", throttled_us),
             ("usage_us", usage),
             ("memory_bytes", memory),
-            (
-                "memory_most_bytes",
-                most.and_then(|most| most.map_or_else(absent, Ok)),
-            ),
-            (
-                "pressure_cpu_us",
-                read(&mut self.cpu_pressure, "cpu.pressure", pressure),
-            ),
-            (
-                "oom_kills",
-                read(&mut self.oom, "memory controller", |text| {
-                    named(text, "oom_kill")
-                }),
-            ),
+            ("memory_most_bytes", most.and_then(|most| most.map_or_else(absent, Ok))),
+            ("pressure_cpu_us", read(&mut self.cpu_pressure, "cpu.pressure", pressure)),
+            ("oom_kills", read(&mut self.oom, "memory controller", |text| named(text, "oom_kill"))),
         ]
     }
 
-    /// Its quota and period; a quota that is none is absent.
+    /// Returns quota and period; the quota is absent if unlimited.
     fn quota(&mut self) -> (Counter, Counter) {
         let none = |quota: Option<u64>| quota.map_or_else(absent, Ok);
         if let Some(both) = &mut self.cpu_max {
@@ -191,17 +173,13 @@ impl Group {
             return (quota.and_then(none), both.parsed(|text| number(text, 1)));
         }
         // -1 is none.
-        let quota = read(&mut self.cpu_quota, "cpu controller", |text| {
-            Some(number(text, 0))
-        });
-        let period = read(&mut self.cpu_period, "cpu controller", |text| {
-            number(text, 0)
-        });
+        let quota = read(&mut self.cpu_quota, "cpu controller", |text| Some(number(text, 0)));
+        let period = read(&mut self.cpu_period, "cpu controller", |text| number(text, 0));
         (quota.and_then(none), period)
     }
 }
 
-/// `max`, or a number; a very large one is none.
+/// Parses `max` (`Some(None)`) or a number; a very large one is unlimited, too.
 fn limit(text: &str) -> Option<Option<u64>> {
     match text.trim() {
         "max" => Some(None),
@@ -217,62 +195,44 @@ fn read<T>(
     name: &str,
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, Why> {
-    let without = || Why::from(format!("the group has no {name}"));
-    source.as_mut().ok_or_else(without)?.parsed(parse)
+    source.as_mut().ok_or_else(|| Why::from(format!("the group has no {name}")))?.parsed(parse)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As kernels wrote them: a group with a quota, one below it without, and one of version 1.
+    /// Files in the format of real kernels: a group with a quota, one below it without, and one of version 1.
     const FILES: [(&str, &str); 15] = [
         ("pod/cpu.max", "50000 100000\n"),
-        (
-            "pod/cpu.stat",
-            "usage_usec 9\nnr_periods 8\nnr_throttled 3\nthrottled_usec 70\n",
-        ),
+        ("pod/cpu.stat", "usage_usec 9\nnr_periods 8\nnr_throttled 3\nthrottled_usec 70\n"),
         ("pod/own/cpu.max", "max 100000\n"),
-        (
-            "pod/own/cpu.stat",
-            "usage_usec 5\nnr_throttled 0\nthrottled_usec 0\n",
-        ),
-        (
-            "pod/own/cpu.pressure",
-            "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\n",
-        ),
+        ("pod/own/cpu.stat", "usage_usec 5\nnr_throttled 0\nthrottled_usec 0\n"),
+        ("pod/own/cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\n"),
         ("pod/own/memory.current", "4096\n"),
         ("pod/own/memory.max", "max\n"),
-        (
-            "pod/own/memory.events",
-            "low 0\nhigh 0\nmax 2\noom 1\noom_kill 1\n",
-        ),
+        ("pod/own/memory.events", "low 0\nhigh 0\nmax 2\noom 1\noom_kill 1\n"),
         ("cpu,cpuacct/old/cpu.cfs_quota_us", "20000\n"),
         ("cpu,cpuacct/old/cpu.cfs_period_us", "100000\n"),
-        (
-            "cpu,cpuacct/old/cpu.stat",
-            "nr_periods 1\nnr_throttled 2\nthrottled_time 400000\n",
-        ),
+        ("cpu,cpuacct/old/cpu.stat", "nr_periods 1\nnr_throttled 2\nthrottled_time 400000\n"),
         ("cpu,cpuacct/old/cpuacct.usage", "7000\n"),
         ("memory/old/memory.usage_in_bytes", "8192\n"),
         ("memory/old/memory.limit_in_bytes", "9223372036854771712\n"),
-        (
-            "memory/old/memory.oom_control",
-            "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n",
-        ),
+        ("memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"),
     ];
 
-    /// Paths and values of the groups that /proc/PID/cgroup names, -1 for none, in the order of the table.
+    /// Reads paths and values of the groups named by /proc/PID/cgroup. Values are in the order of the table, -1 if
+    /// absent.
     fn read_all(mount: &Path, text: &str) -> Vec<(String, [i64; 9])> {
         let groups = Groups::below(mount, [text.to_owned()].into_iter());
-        let read = |mut group: Group| {
-            let values = group.read();
-            (
-                group.path,
-                values.map(|(_, value)| value.map_or(-1, u64::cast_signed)),
-            )
-        };
-        groups.0.into_iter().map(read).collect()
+        groups
+            .0
+            .into_iter()
+            .map(|mut group| {
+                let values = group.read();
+                (group.path, values.map(|(_, value)| value.map_or(-1, u64::cast_signed)))
+            })
+            .collect()
     }
 
     #[test]
@@ -284,21 +244,12 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let wanted = [
-            (
-                "/pod".to_owned(),
-                [50_000, 100_000, 3, 70, 9, -1, -1, -1, -1],
-            ),
-            (
-                "/pod/own".to_owned(),
-                [-1, 100_000, 0, 0, 5, 4096, -1, 11, 1],
-            ),
+            ("/pod".to_owned(), [50_000, 100_000, 3, 70, 9, -1, -1, -1, -1]),
+            ("/pod/own".to_owned(), [-1, 100_000, 0, 0, 5, 4096, -1, 11, 1]),
         ];
         assert_eq!(read_all(&mount, "0::/pod/own\n"), wanted);
         let text = "4:cpu,cpuacct:/old\n3:memory:/old\n1:name=systemd:/x\n";
-        let wanted = [(
-            "/old".to_owned(),
-            [20_000, 100_000, 2, 400, 7, 8192, -1, -1, 4],
-        )];
+        let wanted = [("/old".to_owned(), [20_000, 100_000, 2, 400, 7, 8192, -1, -1, 4])];
         assert_eq!(read_all(&mount, text), wanted);
         // The CPU controller has it in its root, where nothing is held back.
         let text = "4:cpu,cpuacct:/\n3:memory:/old\n";

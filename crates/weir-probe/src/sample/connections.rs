@@ -1,9 +1,9 @@
-//! Figures of the connections of a side, taken together.
+//! Summary of the connections of one side.
 
 use super::diagnosis::Connection;
 use super::rows::{Counter, Why};
 
-/// Sums and quantiles over the connections of a side.
+/// Computes sums and quantiles over the connections of one side.
 pub(super) fn together(connections: &[Connection]) -> [(&'static str, Counter); 8] {
     let quantile = |of: &dyn Fn(&Connection) -> Option<u64>, quantile: f64| -> Counter {
         let mut values: Vec<u64> = connections.iter().filter_map(of).collect();
@@ -46,26 +46,12 @@ mod tests {
             rwnd_limited_us: None,
             sndbuf_limited_us: Some(3),
         };
-        let told = together(&[
-            connection(9, Some(1)),
-            connection(1, None),
-            connection(5, Some(8)),
-        ]);
+        let told = together(&[connection(9, Some(1)), connection(1, None), connection(5, Some(8))]);
         let value = |name| &told.iter().find(|(own, _)| *own == name).unwrap().1;
-        let known = [
-            "count",
-            "rtt_us",
-            "rtt_p99_us",
-            "retransmits_total",
-            "sndbuf_limited_us",
-        ];
-        let known = known.map(|name| *value(name).as_ref().unwrap());
+        let known = ["count", "rtt_us", "rtt_p99_us", "retransmits_total", "sndbuf_limited_us"]
+            .map(|name| *value(name).as_ref().unwrap());
         assert_eq!(known, [3, 5, 9, 6, 9]);
         assert_eq!(*value("delivery_bytes_per_s"), Ok(8));
-        assert!(
-            value("rwnd_limited_us")
-                .as_ref()
-                .is_err_and(|why| why.contains("tcp_info"))
-        );
+        assert!(value("rwnd_limited_us").as_ref().is_err_and(|why| why.contains("tcp_info")));
     }
 }

@@ -1,8 +1,8 @@
-//! What the kernel lists of sockets (sock_diag(7)) and queueing disciplines (rtnetlink(7)), read message by message.
+//! Reads the kernel's lists of sockets (sock_diag(7)) and queueing disciplines (rtnetlink(7)), message by message.
 //!
-//! Lists may have tens of thousands of entries, so nothing is kept of one but what is counted: the types of the netlink
-//! crates take ten times as long. Structures are those of linux/inet_diag.h, linux/tcp.h and linux/rtnetlink.h, which
-//! only grow at their end.
+//! Lists may have tens of thousands of entries, so only the counted parts of an entry are kept: the types of the
+//! netlink crates take ten times as long. Structures are those of linux/inet_diag.h, linux/tcp.h and linux/rtnetlink.h,
+//! which only grow at their end.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,33 +14,35 @@ use rustix::net::{
     socket_with,
 };
 
-/// How long the kernel may take for the next part of a list.
+/// Time limit for the kernel to send the next part of a list.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// More than the 32 KiB that the kernel puts into a datagram of a list (af_netlink.c).
+/// Buffer size in bytes: more than the 32 KiB that the kernel puts into a datagram of a list (af_netlink.c).
 const DATAGRAM: usize = 64 << 10;
 
 const REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
 
-/// Types of messages: linux/netlink.h.
+/// Message types (linux/netlink.h).
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
-/// Asks for sockets of both families in one walk (linux/inet_diag.h); what has the newer number walks for each.
+/// Request for sockets of both families in one walk (linux/inet_diag.h). The newer request type walks the sockets once
+/// for each family.
 const TCPDIAG_GETSOCK: u16 = 18;
-/// Asks for one socket.
+/// Request for a single socket.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const IPPROTO_TCP: u8 = 6;
-/// `tcp_info` in answers.
+/// Attribute of an answer that contains `tcp_info`.
 const INET_DIAG_INFO: u16 = 2;
-/// Memory of a socket in answers, and where what it has dropped is in it (linux/sock_diag.h).
+/// Attribute of an answer that contains the memory of a socket, and the offset of its dropped packets
+/// (linux/sock_diag.h).
 const INET_DIAG_SKMEMINFO: u16 = 7;
 const SK_MEMINFO_DROPS: usize = 8 * 4;
 
 const RTM_GETQDISC: u16 = 38;
 const TCA_STATS: u16 = 3;
-/// The parent of a discipline that is its link's own.
+/// Parent of a root queueing discipline, one that is attached to its link.
 const ROOT: u32 = u32::MAX;
 
 /// Length of `struct nlmsghdr`.
@@ -52,10 +54,10 @@ const DISCIPLINE: usize = 20;
 /// Length of `struct inet_diag_sockid`.
 const ID: usize = 48;
 
-/// As many sockets are asked for at once.
+/// Number of sockets requested at once.
 const BATCH: usize = 32;
 
-/// States of TCP by the kernel's numbers (net/tcp_states.h) less one.
+/// TCP states, indexed by the kernel's numbers (net/tcp_states.h) minus one.
 pub(super) const STATES: [&str; 11] = [
     "ESTABLISHED",
     "SYN_SENT",
@@ -75,18 +77,18 @@ pub(super) const SYN_RECV: u8 = 3;
 const TIME_WAIT: u8 = 6;
 const LISTEN: u8 = 10;
 
-/// A socket as a list has it.
+/// A socket in a list of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Socket {
-    /// The kernel's number.
+    /// State in the kernel's numbering.
     pub(super) state: u8,
     pub(super) port: u16,
     pub(super) remote_port: u16,
     pub(super) receive_queue: u32,
     pub(super) send_queue: u32,
-    /// 0 for a connection that nobody has accepted yet.
+    /// Inode; 0 for a connection that has not been accepted yet.
     pub(super) inode: u32,
-    /// Connections that a listener has dropped; `None`: the kernel was not asked, or is older than Linux 4.7.
+    /// Connections dropped by a listener; `None` if not requested, or on kernels older than Linux 4.7.
     pub(super) drops: Option<u32>,
     family: u8,
     id: [u8; ID],
@@ -110,13 +112,13 @@ impl Socket {
     }
 }
 
-/// What `struct tcp_info` has of a connection.
+/// Fields of a connection's `struct tcp_info`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Connection {
     pub(super) unacked: u64,
     pub(super) rtt_us: u64,
     pub(super) retransmits: u64,
-    /// Since Linux 4.9, as those that follow (4.10).
+    /// Delivery rate, since Linux 4.9; the fields after it since 4.10.
     pub(super) delivery: Option<u64>,
     pub(super) rwnd_limited_us: Option<u64>,
     pub(super) sndbuf_limited_us: Option<u64>,
@@ -135,7 +137,7 @@ impl Connection {
     }
 }
 
-/// A conversation with the kernel about one network namespace.
+/// A netlink socket to the kernel, for one network namespace.
 #[derive(Debug)]
 pub(super) struct Diagnosis {
     socket: OwnedFd,
@@ -144,12 +146,12 @@ pub(super) struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// About sockets, in the calling thread's namespace.
+    /// Opens a socket for queries about sockets, in the calling thread's namespace.
     pub(super) fn of_sockets() -> io::Result<Diagnosis> {
         Diagnosis::open(Some(netlink::SOCK_DIAG))
     }
 
-    /// About links.
+    /// Opens a socket for queries about links, in the calling thread's namespace.
     pub(super) fn of_links() -> io::Result<Diagnosis> {
         // NETLINK_ROUTE is protocol 0.
         Diagnosis::open(None)
@@ -159,14 +161,9 @@ impl Diagnosis {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let socket = socket_with(family, SocketType::RAW, flags, protocol)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-        Ok(Diagnosis {
-            socket,
-            sequence: 0,
-            datagram: vec![0; DATAGRAM],
-        })
+        Ok(Diagnosis { socket, sequence: 0, datagram: vec![0; DATAGRAM] })
     }
 
-    /// All that listen.
     pub(super) fn listeners(&mut self, each: &mut dyn FnMut(Socket)) -> io::Result<()> {
         self.sockets(1 << LISTEN, 1 << (INET_DIAG_SKMEMINFO - 1), each)
     }
@@ -176,13 +173,13 @@ impl Diagnosis {
         self.sockets(1 << TIME_WAIT, 0, each)
     }
 
-    /// All others but those in TIME_WAIT, of which the kernel keeps a count.
+    /// Lists all sockets except listeners and those in TIME_WAIT, of which the kernel keeps a count.
     pub(super) fn others(&mut self, each: &mut dyn FnMut(Socket)) -> io::Result<()> {
         let all = (1..=STATES.len() as u8).filter(|state| ![TIME_WAIT, LISTEN].contains(state));
         self.sockets(all.map(|state| 1 << state).sum(), 0, each)
     }
 
-    /// Sockets in some states, with the attributes whose bits `extensions` has.
+    /// Lists sockets in these states (a bit set), with the attributes selected by the bits of `extensions`.
     fn sockets(
         &mut self,
         states: u32,
@@ -193,12 +190,7 @@ impl Diagnosis {
         let mut request = [0; 60];
         request[3] = extensions;
         request[52..56].copy_from_slice(&states.to_ne_bytes());
-        self.send(&[message(
-            TCPDIAG_GETSOCK,
-            REQUEST | DUMP,
-            self.sequence + 1,
-            &request,
-        )])?;
+        self.send(&[message(TCPDIAG_GETSOCK, REQUEST | DUMP, self.sequence + 1, &request)])?;
         self.answers(1, &mut |answer| {
             if let Some(socket) = Socket::of(answer) {
                 each(socket);
@@ -206,7 +198,7 @@ impl Diagnosis {
         })
     }
 
-    /// What is known of some connections; those that have ended meanwhile are left out.
+    /// Returns information about these connections, except those that have ended meanwhile.
     pub(super) fn connections(&mut self, sockets: &[Socket]) -> io::Result<Vec<Connection>> {
         let mut found = Vec::new();
         for batch in sockets.chunks(BATCH) {
@@ -224,30 +216,21 @@ impl Diagnosis {
             let questions: Vec<Vec<u8>> = questions.collect();
             self.send(&questions)?;
             self.answers(questions.len(), &mut |answer| {
-                let info = answer
-                    .get(ANSWER..)
-                    .and_then(|rest| attribute(rest, INET_DIAG_INFO));
+                let info = answer.get(ANSWER..).and_then(|rest| attribute(rest, INET_DIAG_INFO));
                 found.extend(info.and_then(Connection::of));
             })?;
         }
         Ok(found)
     }
 
-    /// Packets that the links' own disciplines have dropped.
+    /// Returns the number of packets dropped by the root disciplines of all links.
     pub(super) fn discipline_drops(&mut self) -> io::Result<u64> {
         let request = [0; DISCIPLINE];
-        self.send(&[message(
-            RTM_GETQDISC,
-            REQUEST | DUMP,
-            self.sequence + 1,
-            &request,
-        )])?;
+        self.send(&[message(RTM_GETQDISC, REQUEST | DUMP, self.sequence + 1, &request)])?;
         let mut drops = 0;
         self.answers(1, &mut |answer| {
             // `struct tc_stats`: bytes, packets, drops.
-            let stats = answer
-                .get(DISCIPLINE..)
-                .and_then(|rest| attribute(rest, TCA_STATS));
+            let stats = answer.get(DISCIPLINE..).and_then(|rest| attribute(rest, TCA_STATS));
             let dropped = stats.and_then(|stats| u32_at(stats, 12));
             if u32_at(answer, 12) == Some(ROOT) {
                 drops += u64::from(dropped.unwrap_or(0));
@@ -262,7 +245,7 @@ impl Diagnosis {
         Ok(())
     }
 
-    /// What is answered to so many questions: of each a list, or one message, or that there is none.
+    /// Receives the answers to this many requests: each is a list, or a single message, or an error that there is none.
     fn answers(&mut self, questions: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let mut left = questions;
         while left > 0 {
@@ -295,7 +278,7 @@ impl Diagnosis {
     }
 }
 
-/// `NLM_F_MULTI`: a part of a list.
+/// Flag `NLM_F_MULTI` of messages that are part of a list.
 const MULTI: u16 = 2;
 
 fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
@@ -309,7 +292,7 @@ fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Takes a message off a datagram: type, flags, sequence number, body.
+/// Splits the next message from a datagram: type, flags, sequence number, body.
 fn next<'a>(rest: &mut &'a [u8]) -> Option<(u16, u16, u32, &'a [u8])> {
     let length = u32_at(rest, 0)? as usize;
     let body = rest.get(HEADER..length)?;
@@ -319,7 +302,7 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<(u16, u16, u32, &'a [u8])> {
     Some((kind, flags, sequence, body))
 }
 
-/// The first attribute of a type (netlink(7), `struct nlattr`).
+/// Returns the first attribute of a type (netlink(7), `struct nlattr`).
 fn attribute(mut rest: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let length = u16_at(rest, 0)? as usize;
@@ -331,7 +314,7 @@ fn attribute(mut rest: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
-/// The number in `struct nlmsgerr`.
+/// Converts the error number in `struct nlmsgerr`.
 fn refusal(body: &[u8]) -> io::Error {
     let number = u32_at(body, 0).unwrap_or(0) as i32;
     io::Error::from_raw_os_error(number.wrapping_neg())
@@ -358,12 +341,7 @@ mod tests {
 
     #[test]
     fn messages_and_attributes_are_taken_off_and_cut_ones_end_it() {
-        let datagram = [
-            message(7, MULTI, 3, &[1, 2, 3]),
-            vec![0],
-            message(9, 0, 4, &[]),
-        ]
-        .concat();
+        let datagram = [message(7, MULTI, 3, &[1, 2, 3]), vec![0], message(9, 0, 4, &[])].concat();
         let mut rest = &datagram[..];
         assert_eq!(next(&mut rest), Some((7, MULTI, 3, &[1, 2, 3][..])));
         assert_eq!(next(&mut rest), Some((9, 0, 4, &[][..])));
@@ -381,23 +359,12 @@ mod tests {
     #[test]
     fn a_connection_of_an_old_kernel_lacks_what_came_later() {
         let mut info = vec![0; 192];
-        for (at, value) in [
-            (24, 2_u8),
-            (68, 5),
-            (100, 7),
-            (160, 9),
-            (176, 11),
-            (184, 13),
-        ] {
+        for (at, value) in [(24, 2_u8), (68, 5), (100, 7), (160, 9), (176, 11), (184, 13)] {
             info[at] = value;
         }
         let found = Connection::of(&info).unwrap();
         assert_eq!((found.unacked, found.rtt_us, found.retransmits), (2, 5, 7));
-        let later = (
-            found.delivery,
-            found.rwnd_limited_us,
-            found.sndbuf_limited_us,
-        );
+        let later = (found.delivery, found.rwnd_limited_us, found.sndbuf_limited_us);
         assert_eq!(later, (Some(9), Some(11), Some(13)));
         assert_eq!(Connection::of(&info[..160]).unwrap().delivery, None);
         assert_eq!(Connection::of(&info[..90]), None);

@@ -3,13 +3,13 @@
 use super::rows::{Counter, Rows};
 use super::source::{Files, Source, number, pressure};
 
-/// Devices that are memory or parts of files, and those behind which other devices stand.
+/// Name prefixes of devices that are not disks: memory, parts of files, and removable media.
 const NO_DISKS: [&str; 4] = ["loop", "ram", "zram", "sr"];
 
-/// Bytes of a sector in /proc/diskstats (iostats.rst), whatever the disk has.
+/// Size of a sector in /proc/diskstats (iostats.rst), regardless of the disk, in bytes.
 const SECTOR: u64 = 512;
 
-/// Files that are the host's, whoever reads.
+/// Open files with counters of the whole host.
 #[derive(Debug)]
 pub(super) struct HostFiles {
     stat: Source,
@@ -19,7 +19,7 @@ pub(super) struct HostFiles {
     meminfo: Source,
     load: Source,
     diskstats: Source,
-    /// Names below /sys/block.
+    /// Disk names below /sys/block.
     disks: Vec<String>,
     tick_ns: u64,
 }
@@ -54,9 +54,12 @@ impl HostFiles {
         let softnet = self.softnet.parsed(softnet);
         let sum = |name: &str| -> Counter {
             let softnet = softnet.as_ref().map_err(Clone::clone)?;
-            let values = softnet.iter().flat_map(|(_, values)| values);
-            let values = values.filter(|(own, _)| *own == name);
-            values.map(|(_, value)| value.clone()).sum()
+            softnet
+                .iter()
+                .flat_map(|(_, values)| values)
+                .filter(|(own, _)| *own == name)
+                .map(|(_, value)| value.clone())
+                .sum()
         };
         let (dropped, squeezed) = (sum("dropped"), sum("squeezed"));
         self.read_whole(dropped, squeezed, rows);
@@ -68,14 +71,15 @@ impl HostFiles {
         }
         match self.diskstats.text() {
             Ok(text) => {
-                let lines = text.lines().filter_map(|line| disk(line, &self.disks));
-                lines.for_each(|(name, values)| rows.of_host("disks", vec![name], &values));
+                text.lines()
+                    .filter_map(|line| disk(line, &self.disks))
+                    .for_each(|(name, values)| rows.of_host("disks", vec![name], &values));
             }
             Err(why) => rows.miss_table("disks", "", &why),
         }
     }
 
-    /// The row of the host.
+    /// Adds the row of the table `host`.
     fn read_whole(&mut self, dropped: Counter, squeezed: Counter, rows: &mut Rows<'_>) {
         let [cpu, memory, io] = &mut self.pressure;
         let [switches] = self.stat.named(["ctxt"]);
@@ -101,14 +105,14 @@ impl HostFiles {
     }
 }
 
-/// Length of a clock tick.
+/// Returns the length of a clock tick in nanoseconds.
 pub(super) fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
 type Named<const N: usize> = (String, [(&'static str, Counter); N]);
 
-/// Lines such as `cpu0 11 1 1 100 10 1 1 10 7 7`: user, nice, system, idle, iowait, irq, softirq, steal.
+/// Parses lines such as `cpu0 11 1 1 100 10 1 1 10 7 7`: user, nice, system, idle, iowait, irq, softirq, steal.
 fn cpus(text: &str, tick_ns: u64) -> Vec<Named<6>> {
     let lines = text.lines().take_while(|line| line.starts_with("cpu"));
     let cpu = |line: &str| {
@@ -131,7 +135,7 @@ fn cpus(text: &str, tick_ns: u64) -> Vec<Named<6>> {
     lines.filter_map(cpu).collect()
 }
 
-/// A line for each CPU that is online, hexadecimal; the 13th column is its number (since Linux 5.10).
+/// Parses a hexadecimal line for each online CPU; the 13th column is the number of the CPU (since Linux 5.10).
 fn softnet(text: &str) -> Option<Vec<Named<4>>> {
     let line = |(place, line): (usize, &str)| {
         let numbers = line.split_ascii_whitespace();
@@ -152,22 +156,23 @@ fn softnet(text: &str) -> Option<Vec<Named<4>>> {
     text.lines().enumerate().map(line).collect()
 }
 
-/// `0.52 0.58 0.59 1/467 12345`.
+/// Parses `0.52 0.58 0.59 1/467 12345` and returns the first number in hundredths.
 fn load(text: &str) -> Option<u64> {
     let load: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some((load * 100.0).round() as u64)
 }
 
-/// Whole disks.
+/// Returns the names of whole disks.
 fn disks() -> Vec<String> {
-    let found = std::fs::read_dir("/sys/block").into_iter().flatten();
-    let names = found.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let is_disk = |name: &String| !NO_DISKS.iter().any(|other| name.starts_with(other));
-    names.filter(is_disk).collect()
+    let names = std::fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| !NO_DISKS.iter().any(|other| name.starts_with(other))).collect()
 }
 
-/// A line such as `8 0 sda reads merged sectors ms writes merged sectors ms in_flight ms weighted …`; `None`: it is no
-/// whole disk, or has not done anything.
+/// Parses a line such as `8 0 sda reads merged sectors ms writes merged sectors ms in_flight ms weighted …`; `None` if
+/// it is not a whole disk, or an idle one.
 fn disk(line: &str, disks: &[String]) -> Option<Named<6>> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let name = (*fields.get(2)?).to_owned();

@@ -1,8 +1,9 @@
-//! All counters of a host in one go, as tables: what `limits/counters.yaml` says, read every second while a trial goes
-//! on.
+//! Samples all counters of a host at once, as tables: those of `limits/counters.yaml`, read every second during a
+//! trial.
 //!
-//! Files are opened once and read again with `pread`; sockets are counted by the kernel's own dump (sock_diag(7)), only
-//! as often as that is cheap. What cannot be read is absent, never zero, and [`Sampler::missing`] says why, once.
+//! Files are opened once and read again with `pread`; sockets are counted with the kernel's dump (sock_diag(7)), only
+//! as often as that is cheap. A value that cannot be read is absent, never zero, and [`Sampler::missing`] gives the
+//! reason, once.
 
 mod cgroups;
 mod connections;
@@ -28,40 +29,40 @@ use rows::Rows;
 use source::Files;
 pub use told::{END, SCRIPT, TABLES, Told};
 
-/// Of the generator: the value of the key `role`.
+/// Value of the key `role` for the generator.
 pub const GENERATOR: &str = "generator";
-/// Of a proxy.
+/// Value of the key `role` for a proxy.
 pub const PROXY: &str = "proxy";
-/// Of the origin server.
+/// Value of the key `role` for the origin server.
 pub const ORIGIN: &str = "origin";
-/// Of several of them, in one network namespace.
+/// Value of the key `role` for several roles in one network namespace.
 const SHARED: &str = "shared";
 
-/// Something that is looked at on a host.
+/// A role on a host, with the processes and the namespace to sample.
 #[derive(Debug)]
 pub struct Place {
     /// [`GENERATOR`], [`PROXY`] or [`ORIGIN`].
     pub role: &'static str,
-    /// The arm that it is of; empty: of none.
+    /// Arm of the role; empty if it belongs to none.
     pub arm: String,
-    /// Where its sockets are.
+    /// Network namespace with its sockets.
     pub namespace: Option<Namespace>,
-    /// What runs there.
+    /// Processes or threads of the role.
     pub tasks: Tasks,
 }
 
-/// What runs at a place.
+/// Processes or threads to sample.
 #[derive(Debug)]
 pub enum Tasks {
-    /// These processes and their children, which are looked for again and again.
+    /// These processes and their children, which are searched for repeatedly.
     Processes(Vec<u32>),
-    /// Threads of this very process whose name begins so.
+    /// Threads of this process whose names begin with this prefix.
     Threads(&'static str),
-    /// Those of a pod's container, as its shell tells of them.
+    /// Processes of a pod's container, as printed by its shell.
     Told(Told),
 }
 
-/// Whose counters they are.
+/// Role and arm to which counters belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Whose {
     role: &'static str,
@@ -71,7 +72,7 @@ struct Whose {
 /// Readers of all tables.
 #[derive(Debug)]
 pub struct Sampler {
-    /// `None`: somebody else reads the same host's.
+    /// Counters of the host; `None` if another sampler reads those of the same host.
     host: Option<HostFiles>,
     namespaces: Vec<(Whose, Namespace)>,
     tasks: Vec<(Whose, TaskTable)>,
@@ -80,7 +81,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Opens everything that can be opened. What cannot is told by [`Sampler::missing`] after the first reading.
+    /// Opens everything that can be opened. [`Sampler::missing`] lists the rest after the first reading.
     pub fn open(places: Vec<Place>) -> Sampler {
         let mut sampler = Sampler {
             host: Some(HostFiles::open(&Files::Here)),
@@ -90,10 +91,7 @@ impl Sampler {
             missing: BTreeMap::new(),
         };
         for place in places {
-            let whose = Whose {
-                role: place.role,
-                arm: place.arm,
-            };
+            let whose = Whose { role: place.role, arm: place.arm };
             if let Some(namespace) = place.namespace {
                 sampler.add_namespace(whose.clone(), namespace);
             }
@@ -108,13 +106,10 @@ impl Sampler {
         sampler
     }
 
-    /// Readers of a pod of a proxy, by what its shell tells. It must have told once before, because what a control group has
-    /// is looked up here. Counters of its node are read if `has_node`.
+    /// Creates the readers for a pod of a proxy, from the output of its shell. There must have been output before,
+    /// because the files of its control group are looked up here. Counters of the pod's node are read if `has_node`.
     pub fn of_pod(told: &Told, arm: &str, has_node: bool) -> Sampler {
-        let whose = Whose {
-            role: PROXY,
-            arm: arm.to_owned(),
-        };
+        let whose = Whose { role: PROXY, arm: arm.to_owned() };
         let files = Files::Told(told.clone());
         Sampler {
             host: has_node.then(|| HostFiles::open(&files)),
@@ -125,11 +120,11 @@ impl Sampler {
         }
     }
 
-    /// One that several places share is read once, and is nobody's own.
+    /// Adds a namespace. One that several places share is read once, and belongs to none of them alone.
     fn add_namespace(&mut self, whose: Whose, namespace: Namespace) {
         let known = self.namespaces.iter_mut();
-        let same = known.map(|(whose, known)| (whose, &*known));
-        let mut same = same.filter(|(_, known)| known.is(&namespace));
+        let mut same =
+            known.map(|(whose, known)| (whose, &*known)).filter(|(_, known)| known.is(&namespace));
         let Some((known, _)) = same.next() else {
             return self.namespaces.push((whose, namespace));
         };
@@ -141,7 +136,7 @@ impl Sampler {
         }
     }
 
-    /// Reads everything, `at_ns` by CLOCK_MONOTONIC.
+    /// Reads all tables. `at_ns` is the time on CLOCK_MONOTONIC.
     pub fn read(&mut self, at_ns: u64) -> Vec<SampleRow> {
         let mut rows = Rows::new(at_ns, &mut self.missing);
         if let Some(host) = &mut self.host {
@@ -160,15 +155,16 @@ impl Sampler {
         rows.take()
     }
 
-    /// What could not be read so far, each once.
+    /// Returns the counters that could not be read so far, each once.
     pub fn missing(&self) -> Vec<MissingCounter> {
-        let each = self.missing.iter();
-        each.map(|((table, column, role), why)| MissingCounter {
-            table: table.clone(),
-            column: column.clone(),
-            role: role.clone(),
-            why: why.clone(),
-        })
-        .collect()
+        self.missing
+            .iter()
+            .map(|((table, column, role), why)| MissingCounter {
+                table: table.clone(),
+                column: column.clone(),
+                role: role.clone(),
+                why: why.clone(),
+            })
+            .collect()
     }
 }

@@ -16,10 +16,10 @@ use super::source::{Files, Source, named, unread};
 use super::told::{NOT_TOLD, Told};
 use crate::network::counter;
 
-/// Connections of each side that are looked at, at most.
+/// Maximum number of connections of each side that are inspected.
 const LOOKED_AT: usize = 200;
 
-/// Columns of `network`, and what each is called in netstat and snmp.
+/// Columns of `network`, with their group and name in netstat, snmp and sockstat.
 const COUNTED: [(&str, &str, &str); 18] = [
     ("listen_overflows", "TcpExt:", "ListenOverflows"),
     ("listen_drops", "TcpExt:", "ListenDrops"),
@@ -41,7 +41,7 @@ const COUNTED: [(&str, &str, &str); 18] = [
     ("in_use", "TCP:", "inuse"),
 ];
 
-/// Readers of one network namespace, for any thread to read.
+/// Readers of one network namespace, usable from any thread.
 #[derive(Debug)]
 pub struct Namespace {
     id: Option<u64>,
@@ -56,17 +56,17 @@ pub struct Namespace {
     sockets: Result<Diagnosis, Why>,
     links: Result<Diagnosis, Why>,
     pace: Pace,
-    /// Sockets in TIME_WAIT are far more than the others.
+    /// Separate pace for sockets in TIME_WAIT, which far outnumber the others.
     closed_pace: Pace,
-    /// Whose sockets are read, where others have some there too.
+    /// Processes whose sockets are read, if others have sockets in the namespace, too.
     owner: Option<Owner>,
-    /// Its counts of the last time.
+    /// Latest counts of the owner's sockets.
     owned: Owned,
-    /// What its listeners dropped.
+    /// Connections dropped by the owner's listeners: overflows and all drops.
     drops: [Drops; 2],
 }
 
-/// What listens at a port.
+/// Totals of the listeners at a port.
 #[derive(Debug, Default, Clone, Copy)]
 struct Listener {
     sockets: u64,
@@ -74,7 +74,7 @@ struct Listener {
     backlog: u64,
 }
 
-/// Sockets of a side.
+/// Sockets of one side: inbound or outbound.
 #[derive(Debug, Default)]
 struct Side {
     by_state: [u64; STATES.len()],
@@ -82,15 +82,13 @@ struct Side {
 }
 
 impl Namespace {
-    /// Opens the one that the calling thread is in.
+    /// Opens the network namespace of the calling thread.
     pub fn of_this_thread() -> Namespace {
         let asked = |opened: io::Result<Diagnosis>| {
             opened.map_err(|error| Why::from(format!("cannot ask the kernel: {error}")))
         };
         Namespace {
-            id: stat("/proc/thread-self/ns/net")
-                .ok()
-                .map(|found| found.st_ino),
+            id: stat("/proc/thread-self/ns/net").ok().map(|found| found.st_ino),
             sockets: asked(Diagnosis::of_sockets()),
             links: asked(Diagnosis::of_links()),
             // `/proc/net` is the namespace of the process's first thread; what is open stays the namespace's.
@@ -98,7 +96,7 @@ impl Namespace {
         }
     }
 
-    /// That of a pod: no socket of it can be asked about.
+    /// Opens the network namespace of a pod. Its sockets cannot be listed.
     pub(super) fn of_pod(told: &Told) -> Namespace {
         Namespace::of(&Files::Told(told.clone()), "/proc/net")
     }
@@ -126,15 +124,13 @@ impl Namespace {
         }
     }
 
-    /// The calling thread's, of which the sockets of some processes and their children are read alone.
+    /// Opens the network namespace of the calling thread, but reads only the sockets of these processes and their
+    /// children.
     pub fn of_processes(roots: Vec<u32>) -> Namespace {
-        Namespace {
-            owner: Some(Owner::new(roots)),
-            ..Namespace::of_this_thread()
-        }
+        Namespace { owner: Some(Owner::new(roots)), ..Namespace::of_this_thread() }
     }
 
-    /// Whether both are of the same namespace.
+    /// Returns true if both are readers of the same, entire namespace.
     pub(super) fn is(&self, other: &Namespace) -> bool {
         let are_whole = self.owner.is_none() && other.owner.is_none();
         are_whole && self.id.is_some() && self.id == other.id
@@ -154,8 +150,8 @@ impl Namespace {
         rows.of(whose, "network", Vec::new(), &values);
     }
 
-    /// Puts what is the owner's in the place of what is the namespace's. Of connections that were opened nobody knows
-    /// whose they were.
+    /// Replaces values of the namespace by those of the owner's sockets. Counts of opened connections become unknown:
+    /// the kernel does not count them per process.
     fn keep_owned(&mut self, values: &mut [(&'static str, Counter)], dropped: Result<u64, Why>) {
         let owned = |count: Option<u64>| count.map_or_else(absent, Ok);
         let [overflows, drops] = &mut self.drops;
@@ -180,25 +176,23 @@ impl Namespace {
     fn network(&mut self) -> Vec<(&'static str, Counter)> {
         let (netstat, snmp) = (text_of(&mut self.netstat), text_of(&mut self.snmp));
         let sockstat = text_of(&mut self.sockstat);
-        let of = |&(column, group, name): &(&'static str, &str, &str)| {
-            let value = match group {
-                "TcpExt:" => told(&netstat, |text| counter(text, group, name), name),
-                "Tcp:" => told(&snmp, |text| counter(text, group, name), name),
-                _ => told(&sockstat, |text| of_tcp(text, name), name),
-            };
-            (column, value)
-        };
-        let mut values: Vec<(&'static str, Counter)> = COUNTED.iter().map(of).collect();
+        let mut values: Vec<(&'static str, Counter)> = COUNTED
+            .iter()
+            .map(|&(column, group, name)| {
+                let value = match group {
+                    "TcpExt:" => told(&netstat, |text| counter(text, group, name), name),
+                    "Tcp:" => told(&snmp, |text| counter(text, group, name), name),
+                    _ => told(&sockstat, |text| of_tcp(text, name), name),
+                };
+                (column, value)
+            })
+            .collect();
         let state = |name| told(&sockstat, |text| of_tcp(text, name), name);
         let device = text_of(&mut self.device);
         let is_untracked = self.is_untracked();
         let tracked = text_of(&mut self.conntrack_stat);
         let of_tracking = |name| {
-            if is_untracked {
-                Ok(0)
-            } else {
-                told(&tracked, |text| of_conntrack(text, name), name)
-            }
+            if is_untracked { Ok(0) } else { told(&tracked, |text| of_conntrack(text, name), name) }
         };
         values.extend([
             ("time_wait", state("tw")),
@@ -219,14 +213,8 @@ impl Namespace {
                     self.conntrack.parsed(|text| text.trim().parse().ok())
                 },
             ),
-            (
-                "conntrack_most",
-                self.conntrack_most.parsed(|text| text.trim().parse().ok()),
-            ),
-            (
-                "qdisc_drops",
-                asked(&mut self.links, Diagnosis::discipline_drops),
-            ),
+            ("conntrack_most", self.conntrack_most.parsed(|text| text.trim().parse().ok())),
+            ("qdisc_drops", asked(&mut self.links, Diagnosis::discipline_drops)),
         ]);
         values
     }
@@ -237,25 +225,23 @@ impl Namespace {
         is_here && !Path::new("/proc/sys/net/netfilter/nf_conntrack_count").exists()
     }
 
-    /// Listeners always; the others where it is their time. How many connections the listeners have dropped.
+    /// Reads listeners always, other sockets when their time has come. Returns the number of connections that the
+    /// listeners have dropped.
     fn read_sockets(&mut self, whose: &Whose, rows: &mut Rows<'_>) -> Result<u64, Why> {
         let mut all = Vec::new();
-        asked(&mut self.sockets, |kernel| {
-            kernel.listeners(&mut |socket| all.push(socket))
-        })?;
+        asked(&mut self.sockets, |kernel| kernel.listeners(&mut |socket| all.push(socket)))?;
         let (sockets, pace, owner) = (&mut self.sockets, &mut self.pace, &mut self.owner);
-        let counted = pace.paced(|| {
-            owner.as_mut().map_or(Ok(()), Owner::look)?;
-            count(sockets, &all, owner.as_ref())
-        });
-        let counted = counted.transpose()?;
+        let counted = pace
+            .paced(|| {
+                owner.as_mut().map_or(Ok(()), Owner::look)?;
+                count(sockets, &all, owner.as_ref())
+            })
+            .transpose()?;
         if let Some(counted) = &counted {
             self.owned.in_use = Some(counted.in_use);
         }
         if owner.is_some() {
-            let closed = self
-                .closed_pace
-                .paced(|| count_closed(sockets, &all, owner.as_ref()));
+            let closed = self.closed_pace.paced(|| count_closed(sockets, &all, owner.as_ref()));
             self.owned.time_wait = closed.transpose()?.or(self.owned.time_wait);
         }
         let is_own = |socket: &&Socket| self.owner.as_ref().is_none_or(|it| it.has(socket.inode));
@@ -285,12 +271,7 @@ impl Namespace {
                 }
             }
             if !connections.is_empty() {
-                rows.of(
-                    whose,
-                    "connections",
-                    vec![side.to_owned()],
-                    &together(&connections),
-                );
+                rows.of(whose, "connections", vec![side.to_owned()], &together(&connections));
             }
         }
         Ok(dropped)
@@ -307,14 +288,14 @@ impl Listener {
     }
 }
 
-/// What was found of sockets that do not listen.
+/// Counts of sockets that do not listen.
 struct Counted {
     half_open: BTreeMap<u16, u64>,
     sides: [(&'static str, Side, Vec<Connection>); 2],
     in_use: u64,
 }
 
-/// The ports of all listeners, and of the owner's.
+/// Returns the ports of all listeners, and of the owner's.
 fn ports_of(listeners: &[Socket], owner: Option<&Owner>) -> [BTreeSet<u16>; 2] {
     let mut ports = [BTreeSet::new(), BTreeSet::new()];
     for listener in listeners {
@@ -326,7 +307,8 @@ fn ports_of(listeners: &[Socket], owner: Option<&Owner>) -> [BTreeSet<u16>; 2] {
     ports
 }
 
-/// Counts outbound sockets in TIME_WAIT that are no clients' of the owner. Nobody has them any more.
+/// Counts outbound sockets in TIME_WAIT, except those of the owner's clients. Such sockets belong to no process any
+/// more.
 fn count_closed(
     kernel: &mut Result<Diagnosis, Why>,
     listeners: &[Socket],
@@ -345,7 +327,7 @@ fn count_closed(
 }
 
 /// Counts sockets by side: those at the port of a listener are inbound. With an owner, listeners and outbound sockets
-/// of others are nobody's.
+/// of other processes are ignored.
 fn count(
     kernel: &mut Result<Diagnosis, Why>,
     listeners: &[Socket],
@@ -372,10 +354,7 @@ fn count(
     let (in_connections, out_connections) = (look(&inbound)?, look(&outbound)?);
     Ok(Counted {
         half_open,
-        sides: [
-            ("inbound", inbound, in_connections),
-            ("outbound", outbound, out_connections),
-        ],
+        sides: [("inbound", inbound, in_connections), ("outbound", outbound, out_connections)],
         in_use,
     })
 }
@@ -385,7 +364,8 @@ impl Side {
         self.by_state.iter().sum()
     }
 
-    /// The kernel lists sockets by a hash of their addresses, so the first ones are as good as any.
+    /// Counts a socket, and keeps the first established ones for inspection: the kernel lists sockets by a hash of
+    /// their addresses, so these are as good as any.
     fn add(&mut self, socket: Socket) {
         let state = usize::from(socket.state).wrapping_sub(1);
         if let Some(count) = self.by_state.get_mut(state) {
@@ -397,7 +377,7 @@ impl Side {
     }
 }
 
-/// Has the kernel asked, where that can be.
+/// Runs a query, or returns the reason why the kernel cannot be queried.
 fn asked<T>(
     kernel: &mut Result<Diagnosis, Why>,
     ask: impl FnOnce(&mut Diagnosis) -> io::Result<T>,
@@ -410,31 +390,29 @@ fn text_of(source: &mut Source) -> Result<String, Why> {
     source.text().map(str::to_owned)
 }
 
-/// A number of a text, or why there is none.
+/// Returns a number found in a text, or the reason why there is none.
 fn told(text: &Result<String, Why>, find: impl FnOnce(&str) -> Option<u64>, name: &str) -> Counter {
     let text = text.as_ref().map_err(Why::clone)?;
     find(text).ok_or_else(|| format!("this kernel does not count {name}").into())
 }
 
-/// Of the line `TCP: inuse 4 orphan 0 tw 14 alloc 4 mem 0` of sockstat.
+/// Returns a field of the line `TCP: inuse 4 orphan 0 tw 14 alloc 4 mem 0` of sockstat.
 fn of_tcp(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
-    named(
-        &line.replace(&format!(" {name} "), &format!("\n{name} ")),
-        name,
-    )
+    named(&line.replace(&format!(" {name} "), &format!("\n{name} ")), name)
 }
 
-/// A column of nf_conntrack, hexadecimal, of all CPUs; the first line has the names.
+/// Sums a column of nf_conntrack over all CPUs. Values are hexadecimal; the first line has the names.
 fn of_conntrack(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines();
     let mut names = lines.next()?.split_ascii_whitespace();
     let place = names.position(|own| own == name)?;
-    let each = lines.map(|line| {
-        let hex = line.split_ascii_whitespace().nth(place)?;
-        u64::from_str_radix(hex, 16).ok()
-    });
-    each.sum()
+    lines
+        .map(|line| {
+            let hex = line.split_ascii_whitespace().nth(place)?;
+            u64::from_str_radix(hex, 16).ok()
+        })
+        .sum()
 }
 
 /// `32768\t60999`, both ends included.
@@ -442,18 +420,13 @@ fn ports(text: &str) -> Option<u64> {
     crate::host::range_of(text).map(|range| range.count() as u64)
 }
 
-/// The sum of a column of net/dev over all links: 3 for dropped when received, 11 for when sent.
+/// Sums a column of net/dev over all links: 3 for dropped when receiving, 11 for dropped when sending.
 fn of_links(text: &Result<String, Why>, place: usize) -> Counter {
     let of_link = |line: &str| {
         let (_, numbers) = line.split_once(':')?;
-        numbers
-            .split_ascii_whitespace()
-            .nth(place)?
-            .parse::<u64>()
-            .ok()
+        numbers.split_ascii_whitespace().nth(place)?.parse::<u64>().ok()
     };
-    let sum = |text: &str| text.lines().skip(2).map(of_link).sum();
-    told(text, sum, "net/dev")
+    told(text, |text| text.lines().skip(2).map(of_link).sum(), "net/dev")
 }
 
 #[cfg(test)]
@@ -469,9 +442,9 @@ mod tests {
         let text = "entries found insert_failed drop\n0a 1 0f 2\n0a 1 01 3\n";
         let found = ["insert_failed", "drop", "none"].map(|name| of_conntrack(text, name));
         assert_eq!(found, [Some(16), Some(5), None]);
-        let text = "Inter-| Receive\n face |bytes\n lo: 1 1 1 5 1 1 1 1 2 2 2 7 2 2 2 2\n\
-                    eth0: 1 1 1 6 1 1 1 1 2 2 2 8 2 2 2 2\n";
-        let text = Ok(text.to_owned());
+        let text = Ok("Inter-| Receive\n face |bytes\n lo: 1 1 1 5 1 1 1 1 2 2 2 7 2 2 2 2\n\
+                    eth0: 1 1 1 6 1 1 1 1 2 2 2 8 2 2 2 2\n"
+            .to_owned());
         assert_eq!((of_links(&text, 3), of_links(&text, 11)), (Ok(11), Ok(15)));
         assert_eq!(ports("32768\t32777\n"), Some(10));
     }

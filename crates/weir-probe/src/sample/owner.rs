@@ -1,4 +1,4 @@
-//! Processes that share their network namespace with others, and which sockets are theirs.
+//! Processes that share their network namespace with others, and their sockets.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,32 +9,29 @@ use super::rows::Why;
 use super::source::unread;
 use crate::process::children;
 
-/// Processes whose sockets are told apart from those of others in their network namespace.
+/// Processes whose sockets are distinguished from those of others in their network namespace.
 #[derive(Debug)]
 pub(super) struct Owner {
     roots: Vec<u32>,
-    /// The kernel's numbers of the sockets that they had when they were last looked for.
+    /// Inodes of the sockets that they had at the last search.
     inodes: BTreeSet<u32>,
 }
 
 impl Owner {
-    /// These processes and all that they start.
+    /// Selects these processes and all that they start.
     pub(super) fn new(roots: Vec<u32>) -> Owner {
-        Owner {
-            roots,
-            inodes: BTreeSet::new(),
-        }
+        Owner { roots, inodes: BTreeSet::new() }
     }
 
-    /// Returns true if a socket was theirs when they were last looked for.
+    /// Returns true if these processes had a socket at the last search.
     pub(super) fn has(&self, inode: u32) -> bool {
         self.inodes.contains(&inode)
     }
 
-    /// Looks for their sockets (proc_pid_fd(5)). Processes that end meanwhile have none.
+    /// Searches for the sockets of these processes (proc_pid_fd(5)). Processes that end meanwhile have none.
     ///
     /// # Errors
-    /// The descriptors of one may not be read: it is another user's.
+    /// Fails if the descriptors of a process may not be read: it belongs to another user.
     pub(super) fn look(&mut self) -> Result<(), Why> {
         self.inodes.clear();
         let (mut left, mut seen) = (self.roots.clone(), BTreeSet::new());
@@ -54,26 +51,27 @@ impl Owner {
     }
 }
 
-/// Counts of an owner's sockets; `None`: not counted yet.
+/// Counts of an owner's sockets; `None` if not counted yet.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Owned {
-    /// Sockets in TIME_WAIT to others.
+    /// Outbound sockets in TIME_WAIT.
     pub(super) time_wait: Option<u64>,
-    /// Sockets that are not in TIME_WAIT.
+    /// Sockets other than listeners and those in TIME_WAIT.
     pub(super) in_use: Option<u64>,
 }
 
-/// Connections of one counter of a network namespace that an owner's listeners dropped. The kernel's count of a listener has
-/// more than these: each bare acknowledgement that TCP_DEFER_ACCEPT ignores, too (tcp_v4_rcv() of net/ipv4/tcp_ipv4.c).
+/// Connections in one counter of a network namespace that an owner's listeners dropped. The kernel's count of a
+/// listener includes more: each bare acknowledgement that TCP_DEFER_ACCEPT ignores, too (tcp_v4_rcv() of
+/// net/ipv4/tcp_ipv4.c).
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Drops {
-    /// What the listeners and the namespace had counted the last time.
+    /// Previous counts of the listeners and of the namespace.
     before: Option<(u64, u64)>,
     own: u64,
 }
 
 impl Drops {
-    /// Adds what both have counted since the last time.
+    /// Adds the smaller of both increases since the last call. Returns the total so far.
     pub(super) fn counted(&mut self, by_listeners: u64, by_namespace: u64) -> u64 {
         if let Some((listeners, namespace)) = self.before.replace((by_listeners, by_namespace)) {
             let dropped = by_listeners.saturating_sub(listeners);
@@ -84,14 +82,13 @@ impl Drops {
 }
 
 fn sockets_in(folder: &Path) -> io::Result<Vec<u32>> {
-    let of_link = |link: fs::DirEntry| {
-        let target = fs::read_link(link.path()).ok()?;
-        let inode = target.to_str()?.strip_prefix("socket:[")?;
-        inode.strip_suffix(']')?.parse().ok()
-    };
     Ok(fs::read_dir(folder)?
         .flatten()
-        .filter_map(of_link)
+        .filter_map(|link| {
+            let target = fs::read_link(link.path()).ok()?;
+            let inode = target.to_str()?.strip_prefix("socket:[")?;
+            inode.strip_suffix(']')?.parse().ok()
+        })
         .collect())
 }
 
@@ -102,13 +99,9 @@ mod tests {
     #[test]
     fn what_a_listener_ignored_is_no_connection_that_it_dropped() {
         let mut drops = Drops::default();
-        for (by_listeners, by_namespace, own) in [
-            (40, 7, 0),
-            (90, 7, 0),
-            (95, 12, 5),
-            (95, 30, 5),
-            (100, 31, 6),
-        ] {
+        for (by_listeners, by_namespace, own) in
+            [(40, 7, 0), (90, 7, 0), (95, 12, 5), (95, 30, 5), (100, 31, 6)]
+        {
             assert_eq!(drops.counted(by_listeners, by_namespace), own);
         }
     }

@@ -1,18 +1,18 @@
-//! How often something that costs much is done: the more it costs, the more seldom.
+//! Limits how often expensive work is done: the longer it takes, the less often.
 
 use std::time::{Duration, Instant};
 
-/// What it may cost, as a share of one CPU: a five-hundredth.
+/// Ratio of rest to work: the work takes at most a five-hundredth of one CPU.
 const REST: u32 = 500;
 
-/// Does something only when it has rested 500 times as long as it took the last time.
+/// Allows work only after a rest of 500 times the duration of the last work.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     next: Option<Instant>,
 }
 
 impl Pace {
-    /// Does it, where it is its time.
+    /// Does the work if it is due; `None` if not.
     pub(super) fn paced<T>(&mut self, work: impl FnOnce() -> T) -> Option<T> {
         let begun = Instant::now();
         if self.next.is_some_and(|next| begun < next) {
@@ -23,7 +23,7 @@ impl Pace {
         Some(done)
     }
 
-    /// Does it at most this often.
+    /// Does the work if it is due, and at most once per `rest`.
     pub(super) fn every<T>(&mut self, rest: Duration, work: impl FnOnce() -> T) -> Option<T> {
         let begun = Instant::now();
         let done = self.paced(work)?;
@@ -31,7 +31,7 @@ impl Pace {
         Some(done)
     }
 
-    /// The next time is now.
+    /// Makes the work due at once.
     pub(super) fn hurry(&mut self) {
         self.next = None;
     }

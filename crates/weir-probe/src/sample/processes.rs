@@ -1,4 +1,4 @@
-//! Tables of what runs: `processes` and `threads`.
+//! The tables `processes` and `threads`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,13 +15,13 @@ use super::told::NOT_TOLD;
 use super::{Tasks, Whose};
 use crate::process::{children, parse_nofile};
 
-/// How often processes are looked for, at most: without CONFIG_PROC_CHILDREN the whole of /proc is read.
+/// Minimum time between searches for processes: without CONFIG_PROC_CHILDREN the whole of /proc is read.
 const SEARCH: Duration = Duration::from_secs(5);
 
-/// A process with more threads than that is not looked into.
+/// Number of threads above which the threads of a process are not read.
 const MOST_THREADS: usize = 128;
 
-/// What runs at a place, as far as it is known.
+/// Processes or threads of a place, as far as they are known.
 #[derive(Debug)]
 pub(super) struct TaskTable {
     tasks: Tasks,
@@ -36,13 +36,13 @@ struct Task {
     limits: Source,
     descriptors: Descriptors,
     io: Source,
-    /// By a pod's shell, which does not tell of threads.
+    /// True for a process of a pod, whose shell does not print threads.
     is_told: bool,
-    /// Of a proxy's process that has several.
+    /// Threads of a process that has several.
     threads: BTreeMap<u32, Files>,
 }
 
-/// What both have.
+/// Files that processes and threads have in common.
 #[derive(Debug)]
 struct Files {
     folder: PathBuf,
@@ -51,7 +51,7 @@ struct Files {
     status: Source,
 }
 
-/// What `stat` says (proc_pid_stat(5)).
+/// Fields of `stat` (proc_pid_stat(5)).
 struct Stat {
     name: String,
     user_ns: u64,
@@ -62,11 +62,7 @@ struct Stat {
 
 impl TaskTable {
     pub(super) fn open(tasks: Tasks) -> TaskTable {
-        TaskTable {
-            tasks,
-            known: BTreeMap::new(),
-            search: Pace::default(),
-        }
+        TaskTable { tasks, known: BTreeMap::new(), search: Pace::default() }
     }
 
     pub(super) fn read(&mut self, whose: &Whose, rows: &mut Rows<'_>) {
@@ -89,9 +85,7 @@ impl TaskTable {
         if let Some(found) = found {
             self.known.retain(|id, _| found.contains_key(id));
             for (id, folder) in found {
-                self.known
-                    .entry(id)
-                    .or_insert_with(|| Task::open(&files, folder));
+                self.known.entry(id).or_insert_with(|| Task::open(&files, folder));
             }
         }
         let before = self.known.len();
@@ -102,8 +96,7 @@ impl TaskTable {
         // One that has ended has no row; the kernel says so of its files.
         self.known.retain(|&id, task| {
             let stat = stats.remove(&id);
-            stat.map(|stat| task.read(id, stat, is_threads, whose, rows))
-                .is_some()
+            stat.map(|stat| task.read(id, stat, is_threads, whose, rows)).is_some()
         });
         if self.known.len() < before {
             self.search.hurry();
@@ -111,35 +104,30 @@ impl TaskTable {
     }
 }
 
-/// Processes and what they have started, with their folders.
+/// Returns these processes and all their descendants, with their folders.
 fn with_children(roots: &[u32]) -> BTreeMap<u32, PathBuf> {
     let mut found = BTreeMap::new();
     let mut left = roots.to_vec();
     while let Some(pid) = left.pop() {
-        if found
-            .insert(pid, PathBuf::from(format!("/proc/{pid}")))
-            .is_none()
-        {
+        if found.insert(pid, PathBuf::from(format!("/proc/{pid}"))).is_none() {
             left.extend(children(pid).unwrap_or_default());
         }
     }
     found
 }
 
-/// Threads of this process whose name begins so.
+/// Returns the threads of this process whose names begin with `prefix`.
 fn own_threads(prefix: &str) -> BTreeMap<u32, PathBuf> {
-    let named = |(id, folder): (u32, PathBuf)| {
-        let name = std::fs::read_to_string(folder.join("comm")).ok()?;
-        name.starts_with(prefix).then_some((id, folder))
-    };
-    threads(Path::new("/proc/self")).filter_map(named).collect()
+    threads(Path::new("/proc/self"))
+        .filter_map(|(id, folder)| {
+            let name = std::fs::read_to_string(folder.join("comm")).ok()?;
+            name.starts_with(prefix).then_some((id, folder))
+        })
+        .collect()
 }
 
 fn threads(process: &Path) -> impl Iterator<Item = (u32, PathBuf)> {
-    let found = std::fs::read_dir(process.join("task"))
-        .into_iter()
-        .flatten();
-    found.filter_map(|entry| {
+    std::fs::read_dir(process.join("task")).into_iter().flatten().filter_map(|entry| {
         let entry = entry.ok()?;
         Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))
     })
@@ -157,7 +145,7 @@ impl Task {
         }
     }
 
-    /// Its rows, with what `stat` said.
+    /// Adds the rows of the task.
     fn read(&mut self, id: u32, stat: Stat, is_thread: bool, whose: &Whose, rows: &mut Rows<'_>) {
         let [resident] = self.files.status.named(["VmRSS"]);
         let [mut wait, mut voluntary, mut involuntary] = self.files.waits();
@@ -171,10 +159,7 @@ impl Task {
             ("voluntary", voluntary),
             ("involuntary", involuntary),
             ("descriptors", self.descriptors.count()),
-            (
-                "descriptors_most",
-                self.limits.parsed(|text| Some(parse_nofile(text)?.0)),
-            ),
+            ("descriptors_most", self.limits.parsed(|text| Some(parse_nofile(text)?.0))),
             ("resident_bytes", resident.map(|kib| kib * 1024)),
             ("written_bytes", self.io.parsed(written)),
             ("threads", Ok(stat.threads)),
@@ -183,7 +168,7 @@ impl Task {
         rows.of(whose, "processes", vec![id.to_string(), stat.name], &values);
     }
 
-    /// Rows of its threads, and what they have waited together.
+    /// Adds the rows of its threads. Returns the sums of their waits.
     fn read_threads(&mut self, id: u32, whose: &Whose, rows: &mut Rows<'_>) -> [Counter; 3] {
         if self.is_told {
             rows.miss_table("threads", whose.role, NOT_TOLD);
@@ -198,8 +183,10 @@ impl Task {
         self.threads.retain(|id, _| found.contains_key(id));
         let mut sums = [(); 3].map(|()| Ok(0));
         for (thread, folder) in found {
-            let files = self.threads.entry(thread);
-            let files = files.or_insert_with(|| Files::open(&source::Files::Here, folder));
+            let files = self
+                .threads
+                .entry(thread)
+                .or_insert_with(|| Files::open(&source::Files::Here, folder));
             let Some(stat) = files.stat() else {
                 continue;
             };
@@ -222,31 +209,23 @@ impl Task {
 impl Files {
     fn open(files: &source::Files, folder: PathBuf) -> Files {
         let open = |name| files.open(folder.join(name));
-        Files {
-            stat: open("stat"),
-            schedstat: open("schedstat"),
-            status: open("status"),
-            folder,
-        }
+        Files { stat: open("stat"), schedstat: open("schedstat"), status: open("status"), folder }
     }
 
     fn stat(&mut self) -> Option<Stat> {
         self.stat.parsed(|text| stat_of(text, tick_ns())).ok()
     }
 
-    /// Time that it was ready and did not run, and context switches of its own will and not.
+    /// Returns the time that it was ready and did not run, and its voluntary and involuntary context switches.
     fn waits(&mut self) -> [Counter; 3] {
         let names = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
         let [voluntary, involuntary] = self.status.named(names);
-        [
-            self.schedstat.parsed(|text| number(text, 1)),
-            voluntary,
-            involuntary,
-        ]
+        [self.schedstat.parsed(|text| number(text, 1)), voluntary, involuntary]
     }
 }
 
-/// `42 (a name) S 1 …`: CPU times are the 14th and 15th field, the number of threads the 20th, the start the 22nd.
+/// Parses `42 (a name) S 1 …`: CPU times are the 14th and 15th field, the number of threads the 20th, the start the
+/// 22nd.
 fn stat_of(text: &str, tick_ns: u64) -> Option<Stat> {
     let (before, behind) = text.rsplit_once(')')?;
     let of = |place: usize| number(behind, place - 3);
@@ -260,14 +239,14 @@ fn stat_of(text: &str, tick_ns: u64) -> Option<Stat> {
     })
 }
 
-/// `write_bytes: 4096`, among other lines.
+/// Returns the number in the line `write_bytes: 4096`.
 fn written(text: &str) -> Option<u64> {
     let mut lines = text.lines();
     let value = lines.find_map(|line| line.strip_prefix("write_bytes:"))?;
     value.trim().parse().ok()
 }
 
-/// How many descriptors something has open.
+/// Counter of a task's open descriptors.
 #[derive(Debug)]
 struct Descriptors {
     path: PathBuf,
@@ -285,14 +264,11 @@ impl Descriptors {
                 .map(File::from)
                 .map_err(|error| unread(&path, &error.into())),
         };
-        Descriptors {
-            folder,
-            path,
-            pace: Pace::default(),
-        }
+        Descriptors { folder, path, pace: Pace::default() }
     }
 
-    /// The folder's size is their number since Linux 6.2; before, they are counted one by one, now and then.
+    /// Returns the number of descriptors. The folder's size is that number since Linux 6.2; before, they are counted
+    /// one by one, now and then.
     fn count(&mut self) -> Counter {
         let folder = self.folder.as_ref().map_err(Why::clone)?;
         match fstat(folder).map(|found| found.st_size) {
@@ -301,9 +277,7 @@ impl Descriptors {
             Err(error) => return Err(unread(&self.path, &error.into())),
         }
         let path = &self.path;
-        let counted = self
-            .pace
-            .paced(|| std::fs::read_dir(path).map(Iterator::count));
+        let counted = self.pace.paced(|| std::fs::read_dir(path).map(Iterator::count));
         match counted {
             None => absent(),
             Some(counted) => Ok(counted.map_err(|error| unread(path, &error))? as u64),
@@ -319,12 +293,7 @@ mod tests {
     fn a_name_may_have_parentheses_and_one_that_has_ended_is_not_read() {
         let line = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 3 5 0 0 20 0 9 0 98765 1 2 3";
         let stat = stat_of(line, 10).unwrap();
-        let numbers = [
-            stat.user_ns,
-            stat.system_ns,
-            stat.threads,
-            stat.started_ticks,
-        ];
+        let numbers = [stat.user_ns, stat.system_ns, stat.threads, stat.started_ticks];
         assert_eq!((&*stat.name, numbers), ("a) b (c", [30, 50, 9, 98_765]));
         assert!(stat_of(&line.replace(") S", ") Z"), 10).is_none());
     }

@@ -1,4 +1,4 @@
-//! Rows as they are read, by the names of their columns.
+//! Rows of one reading, with values by column name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use weir_model::sample::{Counters, SampleRow, Table};
 
 use super::Whose;
 
-/// Why something could not be read; empty: there is nothing to be read, and nothing is wrong with that.
+/// Reason why something could not be read; empty if there is nothing to read and no problem.
 pub(super) type Why = Arc<str>;
 
-/// A value, or why there is none.
+/// A value, or the reason why there is none.
 pub(super) type Counter = Result<u64, Why>;
 
-/// A value that does not exist at this moment, which nobody needs to be told.
+/// Returns a value that does not exist at present and need not be reported as missing.
 pub(super) fn absent() -> Counter {
     Err(Why::from(""))
 }
 
-/// The rows of one moment.
+/// Rows of one point in time.
 pub(super) struct Rows<'a> {
     pub(super) at_ns: u64,
     rows: Vec<SampleRow>,
@@ -30,23 +30,19 @@ impl Rows<'_> {
         at_ns: u64,
         missing: &mut BTreeMap<(String, String, String), String>,
     ) -> Rows<'_> {
-        Rows {
-            at_ns,
-            rows: Vec::new(),
-            missing,
-        }
+        Rows { at_ns, rows: Vec::new(), missing }
     }
 
     pub(super) fn take(self) -> Vec<SampleRow> {
         self.rows
     }
 
-    /// A row of the host's own.
+    /// Adds a row that belongs to the host.
     pub(super) fn of_host(&mut self, table: &str, keys: Vec<String>, values: &[(&str, Counter)]) {
         self.row(table, ("", ""), keys, values);
     }
 
-    /// A row of somebody's, whose role is the first key.
+    /// Adds a row that belongs to a role, which becomes the first key.
     pub(super) fn of(
         &mut self,
         whose: &Whose,
@@ -74,12 +70,10 @@ impl Rows<'_> {
             let found = values.iter().find(|(own, _)| *own == name);
             found.map_or_else(absent, |(_, value)| value.clone())
         };
-        let values = table.values().map(|name| {
-            value(name)
-                .inspect_err(|why| self.miss(&table.name, name, role, why))
-                .ok()
-        });
-        let values = values.collect();
+        let values = table
+            .values()
+            .map(|name| value(name).inspect_err(|why| self.miss(&table.name, name, role, why)).ok())
+            .collect();
         self.rows.push(SampleRow {
             table: table.name.clone(),
             at_ns: self.at_ns,
@@ -89,7 +83,7 @@ impl Rows<'_> {
         });
     }
 
-    /// A whole table of which nothing can be read.
+    /// Records that nothing of a table can be read.
     pub(super) fn miss_table(&mut self, table: &str, role: &str, why: &str) {
         self.miss(table, "", role, why);
     }
@@ -103,10 +97,9 @@ impl Rows<'_> {
     }
 }
 
-/// Whether a row has exactly the columns of its table.
+/// Returns true if a row has exactly the columns of its table.
 fn is_whole(table: &Table, keys: &[String], values: &[(&str, Counter)]) -> bool {
-    let has = |name| values.iter().any(|(own, _)| *own == name);
     keys.len() == table.keys().count()
         && values.len() == table.values().count()
-        && table.values().all(has)
+        && table.values().all(|name| values.iter().any(|(own, _)| *own == name))
 }

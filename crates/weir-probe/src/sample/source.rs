@@ -1,4 +1,4 @@
-//! Files of the kernel's that are opened once and read again and again.
+//! Kernel files that are opened once and read repeatedly.
 
 use std::fs::File;
 use std::io;
@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use super::rows::{Counter, Why};
 use super::told::Told;
 
-/// More than most of these files have; the kernel gives longer ones in several reads.
+/// Step of the buffer size in bytes: more than most of these files have. The kernel delivers longer ones in several
+/// reads.
 const ROOM: usize = 16 << 10;
 
-/// Whose files are read.
+/// Origin of the files to read.
 #[derive(Debug, Clone)]
 pub(super) enum Files {
-    /// This host's.
+    /// Files of this host.
     Here,
-    /// A pod's, as its shell tells them.
+    /// Files of a pod, as printed by its shell.
     Told(Told),
 }
 
@@ -41,7 +42,7 @@ impl Files {
     }
 }
 
-/// A file, or why it cannot be opened.
+/// A file, or the reason why it cannot be opened.
 #[derive(Debug)]
 pub(super) struct Source {
     path: PathBuf,
@@ -49,7 +50,7 @@ pub(super) struct Source {
     bytes: Vec<u8>,
 }
 
-/// What its text is read from.
+/// Origin of the file's text.
 #[derive(Debug)]
 enum Kept {
     Open(Result<File, Why>),
@@ -57,7 +58,7 @@ enum Kept {
 }
 
 impl Source {
-    /// Its text at this moment.
+    /// Returns the present text of the file.
     pub(super) fn text(&mut self) -> Result<&str, Why> {
         let length = match &self.file {
             Kept::Open(file) => {
@@ -76,7 +77,7 @@ impl Source {
         format!("the pod shows no {}", self.path.display()).into()
     }
 
-    /// Numbers that stand behind these names, each in a line of its own, with a colon or without.
+    /// Returns the numbers after these names, each in its own line, with or without a colon.
     pub(super) fn named<const N: usize>(&mut self, names: [&str; N]) -> [Counter; N] {
         let found = self.text().map(|text| names.map(|name| named(text, name)));
         match found {
@@ -91,13 +92,13 @@ impl Source {
         }
     }
 
-    /// Something that is made of its text.
+    /// Returns the result of parsing the file's text.
     pub(super) fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Why> {
         let parsed = parse(self.text()?);
         parsed.ok_or_else(|| self.strange())
     }
 
-    /// The kernel's file does not have this.
+    /// Returns the reason that the kernel's file does not contain this name.
     pub(super) fn without(&self, name: &str) -> Why {
         format!("{} has no {name} on this kernel", self.path.display()).into()
     }
@@ -107,7 +108,7 @@ impl Source {
     }
 }
 
-/// Reads a file from its begin: how many bytes it has.
+/// Reads a file from its beginning. Returns its length in bytes.
 fn read_all(file: &File, bytes: &mut Vec<u8>) -> io::Result<usize> {
     let mut length = 0;
     loop {
@@ -121,35 +122,30 @@ fn read_all(file: &File, bytes: &mut Vec<u8>) -> io::Result<usize> {
     }
 }
 
-/// A file that could not be opened or read.
+/// Returns the reason for a file that could not be opened or read.
 pub(super) fn unread(path: &Path, error: &io::Error) -> Why {
     format!("cannot read {}: {error}", path.display()).into()
 }
 
-/// The number behind a name at the begin of a line.
+/// Returns the number after a name at the beginning of a line.
 pub(super) fn named(text: &str, name: &str) -> Option<u64> {
-    let behind = |line: &'_ str| -> Option<u64> {
+    text.lines().find_map(|line| -> Option<u64> {
         let rest = line.strip_prefix(name)?;
-        let rest = rest.strip_prefix(':').unwrap_or(rest);
-        let rest = rest.strip_prefix([' ', '\t'])?;
+        let rest = rest.strip_prefix(':').unwrap_or(rest).strip_prefix([' ', '\t'])?;
         rest.split_ascii_whitespace().next()?.parse().ok()
-    };
-    text.lines().find_map(behind)
+    })
 }
 
-/// The `place`-th number of a text.
+/// Returns the number at a position, counted from 0 in words.
 pub(super) fn number(text: &str, place: usize) -> Option<u64> {
     text.split_ascii_whitespace().nth(place)?.parse().ok()
 }
 
-/// `total` of the line `some` (kernel Documentation/accounting/psi.rst), microseconds.
+/// Returns `total` of the line `some` (kernel Documentation/accounting/psi.rst), microseconds.
 pub(super) fn pressure(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let mut fields = line.split_ascii_whitespace();
-    fields
-        .find_map(|field| field.strip_prefix("total="))?
-        .parse()
-        .ok()
+    fields.find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }
 
 #[cfg(test)]

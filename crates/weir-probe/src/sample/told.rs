@@ -1,7 +1,8 @@
-//! The kernel's files as a shell in a pod tells them, for the readers of this host's files.
+//! Kernel files printed by a shell in a pod, for the readers of this host's files.
 //!
-//! Nothing of weir's runs in a pod of somebody's proxy: the shell of its image prints the files for each line that it
-//! hears ([`SCRIPT`]), and what it printed stands for the files ([`Told`]) until the next time. It ends with its input.
+//! No program of weir runs in the pod of another party's proxy: the shell of its image prints the files for each line
+//! that it reads ([`SCRIPT`]), and its output replaces the files ([`Told`]) until the next time. The shell ends with
+//! its input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,9 +12,10 @@ use super::host::tick_ns;
 use super::rows::Why;
 use super::source::number;
 
-/// What a shell runs (POSIX sh): for each line of its input it prints the files, each behind a line `==> PATH <==` as
-/// head(1) has it, and then [`END`]. head(1) costs one process for all of them; where the image has none, the shell reads
-/// them itself. Counters of the quota come first: what is read behind them takes CPU time of it.
+/// Script for the shell of a pod (POSIX sh): for each line of its input it prints the files, each after a line `==>
+/// PATH <==` in the format of head(1), and then [`END`]. head(1) costs one process for all of them; if the image has
+/// none, the shell reads them itself. Counters of the quota come first: reading the rest uses CPU time of the same
+/// quota.
 pub const SCRIPT: &str = r#"
 own() {
   for file; do
@@ -42,25 +44,25 @@ while read -r line; do
 done
 "#;
 
-/// The line behind a reading.
+/// The line after a reading.
 pub const END: &str = "==> end <==\n";
 
-/// What is not in a pod's files.
+/// Reason for values that a pod's files do not contain.
 pub(super) const NOT_TOLD: &str = "not read in a pod";
 
-/// Tables of which a pod that cannot be read has nothing.
+/// Tables that are missing for a pod that cannot be read.
 pub const TABLES: [&str; 6] = ["cgroups", "network", "processes", "cpus", "host", "softnet"];
 
-/// The files of a pod at one moment. Copies have the same.
+/// Files of a pod at one point in time. Clones share the same files.
 #[derive(Debug, Clone, Default)]
 pub struct Told(Arc<Mutex<Texts>>);
 
 #[derive(Debug, Default)]
 struct Texts {
     files: BTreeMap<PathBuf, String>,
-    /// The shell's own number among the processes.
+    /// Process id of the shell.
     shell: Option<u32>,
-    /// Processes of the time before, with their start.
+    /// Processes of the previous reading, with their start times.
     before: BTreeSet<(u32, u64)>,
 }
 
@@ -70,7 +72,7 @@ impl Texts {
         self.files.get(&path)
     }
 
-    /// All processes, with their `stat` behind the name.
+    /// Returns all processes, with the part of `stat` after the name.
     fn processes(&self) -> impl Iterator<Item = (u32, &str)> {
         self.files.iter().filter_map(|(path, stat)| {
             let folder = path.parent()?.strip_prefix("/proc").ok()?;
@@ -81,13 +83,13 @@ impl Texts {
     }
 }
 
-/// When a process was started, in ticks: the 22nd field of `stat`.
+/// Returns the start time of a process in ticks: the 22nd field of `stat`.
 fn started(stat: &str) -> u64 {
     number(stat, 19).unwrap_or(0)
 }
 
 impl Told {
-    /// Takes what the shell has printed, up to [`END`] or behind it, in place of what it had printed before.
+    /// Parses the shell's output, up to [`END`] or longer, and replaces the previous files.
     pub fn take(&self, printed: &str) {
         let mut texts = Texts::default();
         let mut path = String::new();
@@ -116,7 +118,7 @@ impl Told {
         *now = texts;
     }
 
-    /// Copies a file's text; `None`: it was not printed.
+    /// Copies a file's text and returns its length; `None` if it was not printed.
     pub(super) fn copy(&self, path: &Path, to: &mut Vec<u8>) -> Option<usize> {
         let texts = self.lock();
         let text = texts.files.get(path)?;
@@ -129,29 +131,32 @@ impl Told {
         self.lock().files.contains_key(path)
     }
 
-    /// Processes of the container with their folders: without the shell and what it runs, without those of other
-    /// containers, which a pod may show as well, and without what lives for a moment, such as a probe of the kubelet's.
+    /// Returns the processes of the container with their folders. Excludes the shell and its children, processes of
+    /// other containers, which a pod may show as well, and short-lived ones such as a probe of the kubelet.
     pub(super) fn processes(&self) -> BTreeMap<u32, PathBuf> {
         let texts = self.lock();
         let shell = texts.shell.unwrap_or(0);
         let group = texts.of(shell, "cgroup");
-        let begun = texts.processes().find(|(pid, _)| *pid == shell);
-        let begun = begun.map_or(u64::MAX, |(_, stat)| started(stat));
+        let begun = texts
+            .processes()
+            .find(|(pid, _)| *pid == shell)
+            .map_or(u64::MAX, |(_, stat)| started(stat));
         let second = 1_000_000_000 / tick_ns();
         let lasts = |pid: u32, stat: &str| {
             let start = started(stat);
             start.saturating_add(second) <= begun || texts.before.contains(&(pid, start))
         };
-        let is_own = |(pid, stat): &(u32, &str)| {
-            let is_beside = *pid != shell && number(stat, 1) != Some(shell.into());
-            is_beside && texts.of(*pid, "cgroup") == group && lasts(*pid, stat)
-        };
-        let each = texts.processes().filter(is_own);
-        each.map(|(pid, _)| (pid, PathBuf::from(format!("/proc/{pid}"))))
+        texts
+            .processes()
+            .filter(|(pid, stat)| {
+                let is_beside = *pid != shell && number(stat, 1) != Some(shell.into());
+                is_beside && texts.of(*pid, "cgroup") == group && lasts(*pid, stat)
+            })
+            .map(|(pid, _)| (pid, PathBuf::from(format!("/proc/{pid}"))))
             .collect()
     }
 
-    /// Why there are no processes.
+    /// Returns the reason why there are no processes.
     pub(super) fn no_processes(&self) -> Why {
         match self.lock().shell {
             Some(_) => "more than 256 processes can be seen in the pod".into(),
@@ -164,7 +169,7 @@ impl Told {
     }
 }
 
-/// The name in a line before a file.
+/// Returns the name in the line before a file.
 fn header(line: &str) -> Option<&str> {
     let name = line.strip_prefix("==> ")?.strip_suffix(" <==")?;
     (name.starts_with('/') || ["shell", "end"].contains(&name)).then_some(name)
@@ -178,7 +183,7 @@ mod tests {
     use super::*;
     use crate::sample::Sampler;
 
-    /// What a pod with version 2 of control groups printed, shortened.
+    /// Output of a pod with version 2 of control groups, shortened.
     const PRINTED: &str = "==> shell <==\n40\n==> /sys/fs/cgroup/cpu.stat <==\nusage_usec 900\nnr_periods 8\nnr_throttled 3\n\
         throttled_usec 70\n\n==> /sys/fs/cgroup/cpu.max <==\n10000 100000\n\n==> /sys/fs/cgroup/memory.max <==\nmax\n\n\
         ==> /proc/net/netstat <==\nTcpExt: ListenOverflows ListenDrops\nTcpExt: 5 6\n\n\
@@ -197,9 +202,11 @@ mod tests {
         let counters = weir_model::sample::Counters::builtin();
         let values = counters.table(table).unwrap().values();
         let place = values.into_iter().position(|name| name == column).unwrap();
-        let rows = sampler.read(7).into_iter();
-        let own = rows.filter(|row| row.table == table);
-        own.map(|row| (row.keys.join(" "), row.values[place]))
+        sampler
+            .read(7)
+            .into_iter()
+            .filter(|row| row.table == table)
+            .map(|row| (row.keys.join(" "), row.values[place]))
             .collect()
     }
 
@@ -218,17 +225,11 @@ mod tests {
             (
                 "processes",
                 "system_ns",
-                vec![
-                    ("proxy 1 nginx", Some(50_000_000)),
-                    ("proxy 9 ==> /x <==", Some(60_000_000)),
-                ],
+                vec![("proxy 1 nginx", Some(50_000_000)), ("proxy 9 ==> /x <==", Some(60_000_000))],
             ),
         ] {
             let found = rows(&mut sampler, table, column);
-            let found: Vec<_> = found
-                .iter()
-                .map(|(keys, value)| (&**keys, *value))
-                .collect();
+            let found: Vec<_> = found.iter().map(|(keys, value)| (&**keys, *value)).collect();
             assert_eq!(found, expected, "{table}.{column}");
         }
         // What is there the next time as well lives longer than a moment.
@@ -249,18 +250,14 @@ mod tests {
         assert_eq!(why("processes", "descriptors"), NOT_TOLD);
     }
 
-    /// With head(1) and without it, the shell prints what this host has, once for each line, and ends with its input.
+    /// With head(1) and without, the shell prints this host's files, once for each line, and ends with its input.
     #[test]
     fn the_script_prints_for_each_line_and_ends_with_its_input() {
         for path in [None, Some("/nonexistent")] {
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", SCRIPT]);
             shell.envs(path.map(|path| ("PATH", path)));
-            let mut shell = shell
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
+            let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let mut to = shell.stdin.take().unwrap();
             let mut from = BufReader::new(shell.stdout.take().unwrap());
             let told = Told::default();
@@ -271,10 +268,7 @@ mod tests {
                     assert!(from.read_line(&mut printed).unwrap() > 0, "{printed}");
                 }
                 told.take(&printed);
-                assert!(
-                    told.has(Path::new("/proc/net/netstat")),
-                    "{path:?}: {printed}"
-                );
+                assert!(told.has(Path::new("/proc/net/netstat")), "{path:?}: {printed}");
                 assert!(told.has(Path::new("/proc/stat")), "{path:?}");
             }
             drop(to);

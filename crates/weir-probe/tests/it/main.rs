@@ -1,4 +1,4 @@
-//! The readers against the kernel that the tests run on.
+//! The readers, tested on the present kernel.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -9,7 +9,7 @@ use weir_probe::{
     free_disk_bytes, host, port_is_free, process,
 };
 
-/// Keeps the calling thread on a CPU until the kernel says it had this much time.
+/// Keeps the calling thread busy until the kernel reports this much CPU time.
 fn burn(thread: &mut ThreadCpu, ns: u64) {
     let mut now = || thread.read_ns().expect("the thread is this one");
     let begin = now();
@@ -60,20 +60,15 @@ fn a_process_that_ended_keeps_its_figure_and_is_not_alive() {
 #[test]
 fn another_process_with_the_same_number_is_not_the_same() {
     let own = ProcessId::own().unwrap();
-    let other = ProcessId {
-        start_ticks: own.start_ticks + 1,
-        ..own
-    };
+    let other = ProcessId { start_ticks: own.start_ticks + 1, ..own };
     assert!(own.is_alive());
     assert!(!other.is_alive());
 }
 
 #[test]
 fn command_lines_and_limits_of_a_child_are_as_they_were_given() {
-    let mut child = Command::new("sh")
-        .args(["-c", "ulimit -S -n 77; exec sleep 61"])
-        .spawn()
-        .unwrap();
+    let mut child =
+        Command::new("sh").args(["-c", "ulimit -S -n 77; exec sleep 61"]).spawn().unwrap();
     // The shell needs a moment until it is `sleep`.
     let line = loop {
         let line = process::command_line(child.id()).unwrap();

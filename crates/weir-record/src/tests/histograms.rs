@@ -1,14 +1,12 @@
-//! Histograms in the log, and runs whose log is not that of their records.
+//! Tests of histograms in the log, and of runs whose log does not match their records.
 
-use hdrhistogram::iterators::IterationValue;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
 use super::*;
 
 fn buckets(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     let buckets = histogram.iter_recorded();
-    let of = |bucket: IterationValue<u64>| (bucket.value_iterated_to(), bucket.count_at_value());
-    buckets.map(of).collect()
+    buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
 }
 
 #[test]
@@ -63,20 +61,13 @@ fn each_record_has_its_own_of_equal_tags() {
     }
 }
 
-/// A trial of two slices, of which one stood still.
+/// A trial of two slices, in one of which the machine stood still.
 fn split(times: &Histogram<u64>) -> TrialRecord {
-    let slice = |stood_still: bool| SliceRecord {
-        due: 2,
-        stood_still,
-        ..SliceRecord::default()
-    };
-    TrialRecord {
-        slices: vec![slice(false), slice(true)],
-        ..timed("a", 7, times)
-    }
+    let slice = |stood_still: bool| SliceRecord { due: 2, stood_still, ..SliceRecord::default() };
+    TrialRecord { slices: vec![slice(false), slice(true)], ..timed("a", 7, times) }
 }
 
-/// A log with these response times of [`split`], and these without the slice that stood still.
+/// A log with all response times of [`split`], and with those outside the slice in which the machine stood still.
 fn log(all: &Histogram<u64>, undisturbed: &Histogram<u64>) -> String {
     let (folder, mut writer) = begun();
     let kinds = [HistogramKind::ResponseTime, HistogramKind::Undisturbed];
@@ -88,7 +79,7 @@ fn log(all: &Histogram<u64>, undisturbed: &Histogram<u64>) -> String {
     fs::read_to_string(folder.path().join(HISTOGRAMS_FILE)).unwrap()
 }
 
-/// What becomes of reading and resuming a run of one trial with this log.
+/// Results of reading and of resuming a run of one trial with this log.
 fn read_with(log: &str, trial: &TrialRecord) -> [Result<Run, RecordError>; 2] {
     let (folder, mut writer) = begun();
     let record = Record::Trial(Box::new(trial.clone()));
@@ -116,7 +107,6 @@ fn histograms_of_a_trial_are_found_whatever_else_a_kill_has_left() {
     }
 }
 
-/// Figures rest on both files.
 #[test]
 fn histograms_that_are_not_those_of_the_records_are_refused() {
     let (all, undisturbed) = (histogram([10, 20, 30]), histogram([10, 20]));
@@ -135,10 +125,7 @@ fn histograms_that_are_not_those_of_the_records_are_refused() {
         (&good[..cut], lacks()),
         (&good[..cut + 40], lacks()),
         (&log(&all, &histogram([1; 4])), lacks()),
-        (
-            &rubbish,
-            format!("histograms.hlog:4: the histogram `{tag}` cannot"),
-        ),
+        (&rubbish, format!("histograms.hlog:4: the histogram `{tag}` cannot")),
     ] {
         for refused in read_with(log, &trial) {
             let refused = refused.unwrap_err();
@@ -150,16 +137,14 @@ fn histograms_that_are_not_those_of_the_records_are_refused() {
     }
 }
 
-/// A loaded machine's: a block in which an arm answered nothing, and the same one again after a kill.
+/// Trials of a loaded machine: a block in which an arm answered nothing, and the same block again after a kill.
 #[test]
 fn trials_without_an_answer_are_read_back() {
     let none = histogram([]);
     let (trial, again) = (split(&none), timed("a", 7, &none));
     let (folder, mut writer) = begun();
     for trial in [&trial, &again] {
-        writer
-            .append(&Record::Trial(Box::new(trial.clone())))
-            .unwrap();
+        writer.append(&Record::Trial(Box::new(trial.clone()))).unwrap();
     }
     drop(writer);
     // The machine stood still in the first one alone.
@@ -172,7 +157,7 @@ fn trials_without_an_answer_are_read_back() {
     assert_eq!(run.undisturbed(&trial), Some(&[][..]));
 }
 
-/// A few kilobytes that would become a gigabyte.
+/// The log of a few kilobytes would become a gigabyte.
 #[test]
 fn a_log_cannot_hold_more_than_its_length_allows() {
     let full = histogram((0..42).flat_map(|power: u32| {

@@ -50,9 +50,8 @@ pub(crate) fn without_field_values<'f>(
     text: &str,
     fields: impl Iterator<Item = (&'f str, &'f str)>,
 ) -> String {
-    let mut fields: Vec<(String, &str)> = fields
-        .map(|(name, value)| (name.to_ascii_lowercase(), value))
-        .collect();
+    let mut fields: Vec<(String, &str)> =
+        fields.map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
     // The longest first: one may begin as another.
     fields.sort_unstable_by_key(|(_, value)| std::cmp::Reverse(value.len()));
     let (lower, mut out, mut at) = (text.to_ascii_lowercase(), String::new(), 0);
@@ -85,10 +84,8 @@ pub(crate) fn without_field_values<'f>(
 /// Begin and end of the first name of a secret from a byte on.
 fn next_name(lower: &str, from: usize, fields: &[(String, &str)]) -> Option<(usize, usize)> {
     let is_token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let found = fields
-        .iter()
-        .filter(|(name, value)| is_secret(name, value))
-        .filter_map(|(name, _)| {
+    let found =
+        fields.iter().filter(|(name, value)| is_secret(name, value)).filter_map(|(name, _)| {
             let mut all = lower[from..].match_indices(&**name);
             let (begin, _) = all.find(|(at, _)| {
                 let before = &lower[..from + at];

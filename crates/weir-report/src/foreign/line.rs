@@ -1,4 +1,4 @@
-//! Names and values in the lines of a text, and what of them is masked.
+//! Names and values in the lines of a text, and the masking of values.
 
 use super::secret::{
     MASK, Named, PEM_IN_BASE64, begin_of_key, begins_map, behind_value_key, end_of_key, hash,
@@ -7,30 +7,30 @@ use super::secret::{
 };
 use super::words::{closed, mask_of, nested, query_value, word};
 
-/// What a line says of those behind it.
+/// State that a line leaves for the lines after it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Pending {
     #[default]
     Nothing,
-    /// The name of a secret was its last word: its value may be the next line's.
+    /// The line ended with the name of a secret. The value may be in the next line.
     Value,
-    /// The name of a secret begins a block: all that is indented deeper belongs to it.
+    /// The name of a secret began a block. All lines that are indented deeper belong to the block.
     Block(usize),
-    /// A `map` of a secret: what its lines begin with is one.
+    /// A `map` of a secret. The first word of each line is a secret.
     Map,
 }
 
-/// Lines that were gone through.
+/// The processed lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     out: Vec<String>,
-    /// Whether a private key has begun and not ended.
+    /// True while inside a private key.
     in_key: bool,
     pending: Pending,
 }
 
 impl Lines {
-    /// Adds a line, with its end.
+    /// Adds a line, including its line end.
     pub(super) fn add(&mut self, line: &str) {
         let text = line.trim_end_matches(['\n', '\r']);
         let end = &line[text.len()..];
@@ -57,7 +57,7 @@ impl Lines {
         self.out.concat()
     }
 
-    /// Whether a line belongs to a private key that has begun; the line that ends it is shown.
+    /// Returns true if a line is inside a private key. The line that ends the key is not, and is shown.
     fn is_of_a_begun_key(&mut self, text: &str) -> bool {
         if !self.in_key {
             return false;
@@ -71,7 +71,7 @@ impl Lines {
         is_inner
     }
 
-    /// What stands before the end of a key whose begin is not there, as in a diff.
+    /// Masks the lines before the end of a private key whose begin is missing, as in a diff.
     fn mask_cut_key(&mut self) {
         for line in self.out.iter_mut().rev() {
             let text = line.trim_end_matches(['\n', '\r']);
@@ -108,36 +108,28 @@ impl Lines {
             _ => {}
         }
         let (out, pending) = line(text);
-        self.pending = if begins_map(&text[own..]) {
-            Pending::Map
-        } else {
-            pending
-        };
+        self.pending = if begins_map(&text[own..]) { Pending::Map } else { pending };
         out
     }
 }
 
-/// A line by itself, and what it says of those behind it.
+/// Masks a line by itself, and returns the state for the lines after it.
 fn line(text: &str) -> (String, Pending) {
-    let mut line = Line {
-        text,
-        at: 0,
-        out: String::with_capacity(text.len()),
-        pending: Pending::Nothing,
-    };
+    let mut line =
+        Line { text, at: 0, out: String::with_capacity(text.len()), pending: Pending::Nothing };
     line.go_through();
     (line.out, line.pending)
 }
 
-/// Whether a line is the value of the name in the line before: `value: …`, or a string alone.
+/// Returns true if a line is the value of the name in the line before: `value: …`, or a string alone.
 fn is_value(text: &str) -> bool {
     let inner = text.trim_start_matches(['"', '\'']);
-    let is_end = |c| matches!(c, ',' | ' ' | ';');
-    let is_alone = inner.trim_end_matches(is_end).ends_with(['"', '\'']) && !inner.contains(": ");
+    let is_alone =
+        inner.trim_end_matches([',', ' ', ';']).ends_with(['"', '\'']) && !inner.contains(": ");
     is_alone || behind_value_key(text).is_some()
 }
 
-/// Bytes before the first that is neither a blank nor a mark of a diff or a list.
+/// Returns the number of bytes before the first character that is neither a blank nor a mark of a diff or a list.
 fn indent(text: &str) -> usize {
     let is_inner = |(at, c): &(usize, char)| match c {
         ' ' | '\t' => false,
@@ -149,10 +141,10 @@ fn indent(text: &str) -> usize {
     first.map_or(text.len(), |(at, _)| at)
 }
 
-/// A line on its way.
+/// A line during masking.
 struct Line<'t> {
     text: &'t str,
-    /// Bytes that are done with.
+    /// Number of bytes processed.
     at: usize,
     out: String,
     pending: Pending,
@@ -180,7 +172,7 @@ impl<'t> Line<'t> {
         &self.text[self.at..]
     }
 
-    /// What is left of the line, or of the string in double quotes that this is in: no value goes on behind it.
+    /// Returns the rest of the line, or of the enclosing string in double quotes. No value extends beyond that.
     fn rest_of_string(&self) -> &'t str {
         let (mut is_inside, mut is_escaped) = (false, false);
         for (at, c) in self.text.char_indices() {
@@ -207,13 +199,11 @@ impl<'t> Line<'t> {
         self.at += length;
     }
 
-    /// What may stand before the host of a URL (RFC 3986 §3.2.1), and after `://` is at hand.
+    /// Masks the user information before the host of a URL (RFC 3986 §3.2.1). The position must be at `://`.
     fn url(&mut self) {
         self.keep("://".len());
         let rest = self.rest();
-        let end = rest
-            .find([' ', '\t', '"', '\'', '<', '>'])
-            .unwrap_or(rest.len());
+        let end = rest.find([' ', '\t', '"', '\'', '<', '>']).unwrap_or(rest.len());
         let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(end).min(end)];
         // A slash in a password should have been written in another way, and often is not.
         let port = authority.rsplit_once(':').map(|(_, port)| port);
@@ -225,23 +215,17 @@ impl<'t> Line<'t> {
         }
     }
 
-    /// A word that may be the name of a secret.
+    /// Processes a word that may be the name of a secret.
     fn name(&mut self, name: &str) {
         let before = self.text[..self.at].chars().next_back();
         let to_here = self.text[..self.at].trim_matches([' ', '\t', '+', '-', '"', '\'']);
         let is_first = to_here.is_empty();
         if name.starts_with(PEM_IN_BASE64) {
-            let end = self
-                .rest()
-                .find(|c: char| !is_base64(c.encode_utf8(&mut [0; 4])));
+            let end = self.rest().find(|c: char| !is_base64(c.encode_utf8(&mut [0; 4])));
             return self.skip(end.unwrap_or(self.rest().len()), MASK);
         }
         let is_of_stats = name == "auth" && self.text[indent(self.text)..].starts_with("stats ");
-        let how = if is_of_stats {
-            Named::Always
-        } else {
-            named(name)
-        };
+        let how = if is_of_stats { Named::Always } else { named(name) };
         self.keep(name.len());
         let is_query = matches!(before, Some('?' | '&' | ';')) && self.rest().starts_with('=');
         if is_query && is_of_query(name) {
@@ -289,7 +273,7 @@ impl<'t> Line<'t> {
         }
     }
 
-    /// Bytes between a name and its value: blanks, and one mark or operator.
+    /// Returns the number of bytes between a name and its value: blanks, and one mark or operator.
     fn between(&self) -> usize {
         let rest = self.rest();
         // HAProxy escapes a blank that does not separate.
@@ -305,15 +289,13 @@ impl<'t> Line<'t> {
         let marks = if rest[first..].starts_with(',') {
             1
         } else {
-            rest[first..]
-                .find(|c| !is_operator(c))
-                .unwrap_or(rest.len() - first)
+            rest[first..].find(|c| !is_operator(c)).unwrap_or(rest.len() - first)
         };
         first + marks + blanks(&rest[first + marks..])
     }
 
-    /// What HAProxy holds a secret against, or sets it to, behind the name of one in brackets: converters and flags
-    /// stay, and all up to a condition is the secret.
+    /// Masks the value that HAProxy compares with, or assigns to, a secret whose name is in brackets. Converters and
+    /// flags stay. All text up to a condition is the secret.
     fn patterns(&mut self) {
         let is_blank = |c| matches!(c, ' ' | '\t');
         let rest = self.rest_of_string();
@@ -334,18 +316,16 @@ impl<'t> Line<'t> {
         }
         self.keep(at);
         let rest = &rest[at..];
-        let end = ["}", " }", " if ", " unless ", " #"]
-            .iter()
-            .filter_map(|end| match *end {
-                "}" => rest.starts_with('}').then_some(0),
-                end => rest.find(end),
-            });
+        let end = ["}", " }", " if ", " unless ", " #"].iter().filter_map(|end| match *end {
+            "}" => rest.starts_with('}').then_some(0),
+            end => rest.find(end),
+        });
         let value = &rest[..end.min().unwrap_or(rest.len())];
         let shown = if is_harmless(value) { value } else { MASK };
         self.skip(value.len(), shown);
     }
 
-    /// The value of a name that stands before it in a list, perhaps behind a key of one.
+    /// Masks the value that follows its name in a list. A key of values may come between the two.
     fn paired(&mut self) {
         let behind = behind_value_key(self.rest()).map(str::trim_start);
         if let Some(value) = behind.and_then(|behind| behind.strip_prefix(':')) {
@@ -359,7 +339,7 @@ impl<'t> Line<'t> {
         self.skip(value.len(), &mask_of(value));
     }
 
-    /// A value behind a name and `marks`; `is_first` tells whether the name is the first of its line.
+    /// Masks a value after a name and `marks`. `is_first` is true if the name is the first word of its line.
     fn value(&mut self, marks: &str, is_first: bool) {
         let rest = self.rest_of_string();
         if rest.starts_with(MASK) {
@@ -394,16 +374,14 @@ impl<'t> Line<'t> {
         self.skip(value.len(), &shown);
     }
 
-    /// Credentials behind the scheme that they are for (RFC 9110 §11.4).
+    /// Masks credentials after the name of their scheme (RFC 9110 §11.4).
     fn scheme(&mut self, name: &str) {
         let is_bearer = name.eq_ignore_ascii_case("bearer");
         if !is_bearer && !name.eq_ignore_ascii_case("basic") {
             return;
         }
         let rest = self.rest_of_string();
-        let blank = ["\\ ", " ", "%20"]
-            .into_iter()
-            .find(|blank| rest.starts_with(blank));
+        let blank = ["\\ ", " ", "%20"].into_iter().find(|blank| rest.starts_with(blank));
         let Some(blank) = blank else {
             return;
         };

@@ -1,9 +1,9 @@
-//! What secrets are called and look like.
+//! Names and formats of secrets.
 
-/// What stands for a secret.
+/// Text that replaces a secret.
 pub(crate) const MASK: &str = "(masked)";
 
-/// Ends of names of secrets, in lower case and without what separates words.
+/// Suffixes of names of secrets, in lower case and without word separators.
 const NAMES: [&str; 21] = [
     "password",
     "passwd",
@@ -28,11 +28,11 @@ const NAMES: [&str; 21] = [
     "localjwks",
 ];
 
-/// Names of secrets where they are told apart from their value by more than a blank, or in a line that sets
-/// a header: by themselves HAProxy and nginx use them for other things.
+/// Names of secrets that count only if more than a blank separates name and value, or in a line that sets a header.
+/// Otherwise HAProxy and nginx use these words for other things.
 const ONLY_OF_VALUES: [&str; 2] = ["cookie", "inlinebytes"];
 
-/// Names that are too short to be looked for at the end of any word: encoded data has them by chance.
+/// Names that are too short to match the end of any word, because encoded data contains them by chance.
 const SHORT: [&str; 3] = ["pass", "pwd", "sig"];
 
 /// Names of secrets in the query of a URL, in lower case: elsewhere they are words of every day.
@@ -64,7 +64,7 @@ pub(super) fn is_of_query(name: &str) -> bool {
         || ENDS_OF_QUERIES.iter().any(|end| lower.ends_with(end))
 }
 
-/// Directives whose second word or later is a name: there, a name that is a word of every day is one too.
+/// Directives whose second or later word is a name. In their lines, an everyday word counts as a name of a secret too.
 const NAMING: [&str; 27] = [
     "user",
     "set",
@@ -95,19 +95,14 @@ const NAMING: [&str; 27] = [
     "scgi_param",
 ];
 
-/// Keys of what the value beside a name is, or is held against: Envoy's headers and matchers.
-const VALUE_KEYS: [&str; 5] = [
-    "value",
-    "raw_value",
-    "string_match",
-    "exact_match",
-    "contains_match",
-];
+/// Keys that hold the value for the name beside them, or the value to compare with: Envoy's headers and matchers.
+const VALUE_KEYS: [&str; 5] =
+    ["value", "raw_value", "string_match", "exact_match", "contains_match"];
 
-/// First words of entries of nginx's `map` that are no values of its variable.
+/// First words of entries of nginx's `map` that are not values of its variable.
 const MAP_WORDS: [&str; 4] = ["default", "hostnames", "volatile", "include"];
 
-/// Keys beside a secret in its mapping whose values are none.
+/// Keys beside a secret in the same mapping whose values are not secret.
 const HARMLESS_KEYS: [&str; 7] = [
     "name",
     "filename",
@@ -118,21 +113,21 @@ const HARMLESS_KEYS: [&str; 7] = [
     "@type",
 ];
 
-/// Begins of hashes of passwords (crypt(5)) that nothing else looks like.
+/// Prefixes of password hashes (crypt(5)) that cannot be mistaken for other text.
 const HASHES: [&str; 13] = [
     "$apr1$", "$2a$", "$2b$", "$2x$", "$2y$", "$7$", "$y$", "$gy$", "$argon2", "$scrypt$",
     "$pbkdf2", "{SHA", "{SSHA",
 ];
-/// Those that could be two variables behind each other: they have a salt and a hash.
+/// Prefixes of password hashes that could also be two variables in a row. They count if a salt and a hash follow.
 const SHORT_HASHES: [&str; 3] = ["$1$", "$5$", "$6$"];
 
 /// Digits of a line's or column's number, at most: longer ones are keys.
 const MOST_DIGITS: usize = 7;
 
-/// `-----BEGIN` in base64, as Envoy's `inline_bytes` has keys.
+/// The base64 of `-----BEGIN`, with which keys in Envoy's `inline_bytes` begin.
 pub(super) const PEM_IN_BASE64: &str = "LS0tLS1CRUdJTi";
 
-/// Whether a text can have a secret in it: the rest need not be looked at closely.
+/// Returns true if a text may contain a secret. Other texts need no closer inspection.
 pub(super) fn may_be_in(text: &str) -> bool {
     const PARTS: [&str; 21] = [
         "pass",
@@ -161,7 +156,7 @@ pub(super) fn may_be_in(text: &str) -> bool {
     PARTS.iter().any(|part| lower.contains(part)) || text.lines().any(is_of_a_key)
 }
 
-/// Whether a line is one of a PEM file's and nothing else (RFC 7468 §2: 64 characters of base64).
+/// Returns true if a line has nothing but a line of a PEM file (RFC 7468 §2: 64 characters of base64).
 pub(super) fn is_of_a_key(line: &str) -> bool {
     let text = line.trim_matches([' ', '\t', '+', '-']);
     text.len() >= 60 && is_base64(text)
@@ -186,25 +181,24 @@ pub(super) fn whole_key(text: &str) -> Option<String> {
 }
 
 pub(super) fn is_base64(text: &str) -> bool {
-    text.bytes()
-        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='))
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='))
 }
 
-/// How much a name says that its value is a secret.
+/// Strength of the evidence that a name is the name of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
-    /// Whatever stands between the two.
+    /// The value is a secret, whatever separates it from the name.
     Always,
-    /// Where more than a blank stands between them, or the line is one that names headers or variables.
+    /// The value is a secret if more than a blank separates it from the name, or the line is one that names headers or
+    /// variables.
     WithValue,
     No,
 }
 
 pub(super) fn named(name: &str) -> Named {
-    let plain = |c: &char| !matches!(c, '_' | '-' | '.');
     let lower: String = name
         .chars()
-        .filter(plain)
+        .filter(|c| !matches!(c, '_' | '-' | '.'))
         .map(|c| c.to_ascii_lowercase())
         .collect();
     let ends = |names: &[&str]| names.iter().any(|end| lower.ends_with(end));
@@ -219,19 +213,17 @@ pub(super) fn named(name: &str) -> Named {
 
 fn is_short(name: &str) -> bool {
     let mut words = name.rsplit(['_', '-', '.']);
-    words
-        .next()
-        .is_some_and(|last| SHORT.contains(&&*last.to_ascii_lowercase()))
+    words.next().is_some_and(|last| SHORT.contains(&&*last.to_ascii_lowercase()))
 }
 
-/// Whether a line begins with a directive that has names for arguments.
+/// Returns true if a line begins with a directive that has names as arguments.
 pub(super) fn names_things(line: &str) -> bool {
     let words = line.trim_start_matches([' ', '\t', '+', '-', '"', '\'']);
     let first = words.split([' ', '\t']).next().unwrap_or_default();
     NAMING.contains(&&*first.to_ascii_lowercase())
 }
 
-/// What stands behind the key that a text begins with, if that is one of a value's: its colon.
+/// Returns the text after a key at the begin of `text`, from the colon on, if the key is one that holds values.
 pub(super) fn behind_value_key(text: &str) -> Option<&str> {
     let text = text.trim_start_matches(['"', '\'']);
     let mut keys = VALUE_KEYS.iter();
@@ -241,7 +233,7 @@ pub(super) fn behind_value_key(text: &str) -> Option<&str> {
     })
 }
 
-/// Whether a line begins a `map` of nginx's of what is a secret, so that its entries begin with secrets.
+/// Returns true if a line begins a `map` of nginx whose variable is a secret, so that the entries begin with secrets.
 pub(super) fn begins_map(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let is_map = words.next() == Some("map") && line.trim_end().ends_with('{');
@@ -257,8 +249,8 @@ pub(super) fn is_harmless_key(key: &str) -> bool {
     HARMLESS_KEYS.contains(&key)
 }
 
-/// Whether a value is no secret: empty, a variable or another reference, a word that switches something, or
-/// masked already.
+/// Returns true if a value is not a secret: empty, a variable or another reference, a word such as `off`, or already
+/// masked.
 pub(super) fn is_harmless(value: &str) -> bool {
     const WORDS: [&str; 16] = [
         "on", "off", "true", "false", "yes", "no", "none", "null", "~", "|", "|-", ">", ">-", "-",
@@ -272,49 +264,31 @@ pub(super) fn is_harmless(value: &str) -> bool {
         || value.contains(MASK)
         || WORDS.contains(&value)
         || value.strip_prefix('$').is_some_and(is_name)
-        || [("${", "}"), ("{", "}"), ("%[", "]"), ("%{", "}")]
-            .iter()
-            .any(|(begin, end)| {
-                let inner = value
-                    .strip_prefix(begin)
-                    .and_then(|rest| rest.strip_suffix(end));
-                let is_name = |c: char| c.is_ascii_alphanumeric() || "_.$-()".contains(c);
-                inner.is_some_and(|inner| !inner.is_empty() && inner.chars().all(is_name))
-            })
+        || [("${", "}"), ("{", "}"), ("%[", "]"), ("%{", "}")].iter().any(|(begin, end)| {
+            let inner = value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "_.$-()".contains(c);
+            inner.is_some_and(|inner| !inner.is_empty() && inner.chars().all(is_name))
+        })
 }
 
-/// Length of the hash of a password that a text begins with; 0: it does not.
+/// Returns the length of the password hash that a text begins with. 0 if there is none.
 pub(super) fn hash(text: &str) -> usize {
     let of_hash = |c: char| c.is_ascii_alphanumeric() || "./$+=,_-".contains(c);
-    let scheme = if text.starts_with('{') {
-        text.find('}').map_or(0, |end| end + 1)
-    } else {
-        0
-    };
+    let scheme = if text.starts_with('{') { text.find('}').map_or(0, |end| end + 1) } else { 0 };
     let rest = &text[scheme..];
     let whole = scheme + rest.find(|c| !of_hash(c)).unwrap_or(rest.len());
     let is_hash = HASHES.iter().any(|begin| text.starts_with(begin));
     let is_short = SHORT_HASHES.iter().any(|begin| {
-        let mut parts = text[..whole]
-            .strip_prefix(begin)
-            .unwrap_or_default()
-            .split('$');
+        let mut parts = text[..whole].strip_prefix(begin).unwrap_or_default().split('$');
         let hash = parts.by_ref().nth(1).unwrap_or_default();
         // With `rounds=…` before the salt it comes later.
         let hash = parts.next().unwrap_or(hash);
-        hash.len() >= 8
-            && hash
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "./".contains(c))
+        hash.len() >= 8 && hash.chars().all(|c| c.is_ascii_alphanumeric() || "./".contains(c))
     });
-    if is_hash && text.len() > 6 || is_short {
-        whole
-    } else {
-        0
-    }
+    if is_hash && text.len() > 6 || is_short { whole } else { 0 }
 }
 
-/// Whether what stands behind `Basic` is credentials (RFC 7617 §2) and not a word.
+/// Returns true if the text after `Basic` is credentials (RFC 7617 §2) and not a word.
 pub(super) fn is_credentials(text: &str) -> bool {
     let is_mark = |c: char| c.is_ascii_digit() || matches!(c, '=' | '+' | '/');
     let has_mark = text.contains(is_mark) || text.chars().skip(1).any(|c| c.is_ascii_uppercase());
@@ -324,10 +298,7 @@ pub(super) fn is_credentials(text: &str) -> bool {
 /// Whether a text begins with a place in the file before it: `:LINE` or `:LINE:COLUMN`, and no more of that word.
 pub(super) fn is_place(text: &str) -> bool {
     let word = text.split([' ', '\t', ',', ')', '`']).next();
-    let numbers = word
-        .unwrap_or_default()
-        .trim_end_matches(':')
-        .strip_prefix(':');
+    let numbers = word.unwrap_or_default().trim_end_matches(':').strip_prefix(':');
     let mut numbers = numbers.into_iter().flat_map(|numbers| numbers.split(':'));
     let is_number = |text: &str| {
         !text.is_empty() && text.len() <= MOST_DIGITS && text.bytes().all(|b| b.is_ascii_digit())

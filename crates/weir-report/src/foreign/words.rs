@@ -11,9 +11,8 @@ pub(super) fn nested(piece: &str) -> String {
             at += c.len_utf8();
             continue;
         }
-        let word = word(&piece[at..], |c| {
-            matches!(c, ' ' | '\t' | '{' | '}' | '[' | ']' | ',' | ':')
-        });
+        let word =
+            word(&piece[at..], |c| matches!(c, ' ' | '\t' | '{' | '}' | '[' | ']' | ',' | ':'));
         at += word.len();
         let inner = unquoted(word);
         let is_key = piece[at..].trim_start().starts_with(':');

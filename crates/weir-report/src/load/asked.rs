@@ -1,4 +1,4 @@
-//! A load in a few words: what was asked for.
+//! Description of a load in a few words, as it was requested.
 
 use weir_model::load::{Arrivals, Assignment, Close, LeftOut, Lifetime, Overflow, Spacing};
 use weir_model::load_report::LoadShape;
@@ -6,7 +6,7 @@ use weir_model::quantity::format_duration;
 
 use crate::number::{plural, tenths};
 
-/// Arrivals, connections and what becomes of them.
+/// Describes arrivals, connections and their lifetime.
 pub(super) fn load(load: &LoadShape) -> String {
     let connections = plural(load.connections.into(), "connection");
     let lifetime = match load.lifetime {
@@ -38,7 +38,7 @@ pub(super) fn load(load: &LoadShape) -> String {
     format!("{arrivals}{assignment}{overflow}, {connections}{lifetime}{close}{pipeline}")
 }
 
-/// The load's shape in a few words.
+/// Describes the arrivals in a few words.
 fn arrivals(arrivals: &Arrivals) -> String {
     let spread = |spacing: &Spacing| match spacing {
         Spacing::Even => String::new(),
@@ -49,18 +49,13 @@ fn arrivals(arrivals: &Arrivals) -> String {
         Arrivals::Closed => "closed loop".to_owned(),
         Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", tenths(*r)),
         Arrivals::Varied { segments, spacing } => {
-            let ends = segments.iter().flat_map(|part| [part.from, part.to]);
-            let mut rates: Vec<String> = ends.map(tenths).collect();
+            let mut rates: Vec<String> =
+                segments.iter().flat_map(|part| [part.from, part.to]).map(tenths).collect();
             rates.dedup();
             let (rates, spread) = (rates.join(" → "), spread(spacing));
             format!("open loop, {rates} requests/s intended{spread}")
         }
-        Arrivals::Trace {
-            file,
-            arrivals,
-            left_out,
-            ..
-        } => {
+        Arrivals::Trace { file, arrivals, left_out, .. } => {
             let sent = plural(*arrivals, "arrival");
             let omitted = match LeftOut::told(left_out) {
                 (0, _) => String::new(),

@@ -1,4 +1,4 @@
-//! What the generator can do, for people.
+//! Report of a calibration, which measures the generator's capacity, for people.
 
 use weir_model::calibration::{Calibration, WayCalibration};
 
@@ -6,10 +6,10 @@ use crate::number::{tenths, time};
 use crate::render;
 use crate::tree::{Block, Document, Heading, Style, clause, fact};
 
-/// Columns of the page.
+/// Width of the page, columns.
 const WIDTH: usize = 100;
 
-/// A page about a calibration. `apart`: generator and null server had a CPU each.
+/// Formats a calibration. `apart` is true if generator and null server had a CPU each.
 pub fn calibration(made: &Calibration, apart: bool) -> String {
     let line = |text: &str| clause(Style::Plain, text);
     let mut blocks = vec![
@@ -24,21 +24,22 @@ pub fn calibration(made: &Calibration, apart: bool) -> String {
         ));
     }
     blocks.extend(made.ways.iter().flat_map(way));
-    let document = Document {
-        blocks,
-        ..Document::default()
-    };
+    let document = Document { blocks, ..Document::default() };
     render::terminal(&document, false, WIDTH)
 }
 
 fn way(way: &WayCalibration) -> [Block; 2] {
     let share = 100.0 * way.floor_ns / way.request_ns;
     let (request, floor) = (time(way.request_ns), time(way.floor_ns));
-    let lag = way.lag.iter().map(|&(quantile, ns)| match quantile {
-        1.0 => format!("max {}", time(ns as f64)),
-        quantile => format!("p{} {}", quantile * 100.0, time(ns as f64)),
-    });
-    let lag = lag.collect::<Vec<_>>().join(", ");
+    let lag = way
+        .lag
+        .iter()
+        .map(|&(quantile, ns)| match quantile {
+            1.0 => format!("max {}", time(ns as f64)),
+            quantile => format!("p{} {}", quantile * 100.0, time(ns as f64)),
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
     let spent = format!("{request:>10}   {share:.0} % of it the floor, {floor}");
     let sent = format!("{:>10} requests/s", tenths(way.capacity));
     let lag = format!("{lag} at {} requests/s", tenths(way.lag_rate));

@@ -1,7 +1,7 @@
-//! Arithmetic as C does it in x86's `long double`: 64 bits of mantissa, ties to the even digit.
+//! Arithmetic with x86's `long double`, as C computes it: 64 bits of mantissa, ties to even.
 //!
-//! wrk2 divides and prints its times in that type. A time of 1315 µs is 1.32 ms there and 1.31 ms
-//! in an `f64`, and one measured time in ten is such a tie.
+//! wrk2 divides and prints its times in that type. A time of 1315 µs is 1.32 ms there and 1.31 ms in an `f64`, and one
+//! measured time in ten is such a tie.
 
 /// A number that is not negative: `mantissa` · 2^`exponent`, the mantissa's top bit set unless it
 /// is zero.
@@ -12,52 +12,40 @@ pub(super) struct Extended {
 }
 
 impl Extended {
-    /// The same number. Whatever is negative or not finite is taken for zero.
+    /// Converts a number without rounding. Negative and non-finite values become zero.
     pub(super) fn new(value: f64) -> Extended {
         if !value.is_normal() || value < 0.0 {
-            return Extended {
-                mantissa: 0,
-                exponent: 0,
-            };
+            return Extended { mantissa: 0, exponent: 0 };
         }
         let bits = value.to_bits();
         let fraction = bits & ((1 << 52) - 1) | 1 << 52;
         let exponent = (bits >> 52) as i32 - 1023 - 52;
-        Extended {
-            mantissa: fraction << 11,
-            exponent: exponent - 11,
-        }
+        Extended { mantissa: fraction << 11, exponent: exponent - 11 }
     }
 
-    /// The quotient, rounded to 64 bits.
+    /// Returns the quotient, rounded to 64 bits.
     pub(super) fn divided_by(self, divisor: u32) -> Extended {
         if self.mantissa == 0 {
             return self;
         }
         let dividend = u128::from(self.mantissa) << 64;
-        let (quotient, rest) = (
-            dividend / u128::from(divisor),
-            dividend % u128::from(divisor),
-        );
+        let (quotient, rest) = (dividend / u128::from(divisor), dividend % u128::from(divisor));
         let excess = 64 - quotient.leading_zeros();
         let exponent = self.exponent - 64 + excess as i32;
         let rounded = shifted_right(quotient, excess, rest != 0);
         match u64::try_from(rounded) {
             Ok(mantissa) => Extended { mantissa, exponent },
             // Rounding up carried into a 65th bit.
-            Err(_) => Extended {
-                mantissa: 1 << 63,
-                exponent: exponent + 1,
-            },
+            Err(_) => Extended { mantissa: 1 << 63, exponent: exponent + 1 },
         }
     }
 
-    /// Near enough to compare with.
+    /// Converts to an `f64`, precise enough for comparisons.
     pub(super) fn to_f64(self) -> f64 {
         self.mantissa as f64 * f64::from(self.exponent).exp2()
     }
 
-    /// With `digits` after the point, as `%.*Lf` prints it; for numbers below 2^64.
+    /// Formats a number below 2^64 with `digits` after the point, as `%.*Lf` does.
     pub(super) fn to_decimal(self, digits: u32) -> String {
         let unit = 10_u128.pow(digits);
         let scaled = u128::from(self.mantissa) * unit;
@@ -70,8 +58,8 @@ impl Extended {
     }
 }
 
-/// `value` / 2^`shift`, rounded to the nearest, ties to even. `more` says that the true value is a
-/// little larger.
+/// Returns `value` / 2^`shift`, rounded to the nearest, ties to even. `more` is true if the exact value is a little
+/// larger than `value`.
 fn shifted_right(value: u128, shift: u32, more: bool) -> u128 {
     if shift == 0 {
         return value;

@@ -1,13 +1,13 @@
-//! What was measured: rates, times, and how the requests ended.
+//! Figures of a load: rates, times, and outcomes of requests.
 
 use weir_model::load::{Arrivals, ErrorKind, Lifetime};
-use weir_model::load_report::{LoadGenerator, LoadReport, NameCount, StatusCount, TimeReport};
+use weir_model::load_report::{LoadReport, NameCount, TimeReport};
 use weir_model::record::GeneratorStart;
 
 use crate::number::{bytes_per_second, count, plural, tenths, time};
 use crate::tree::{Block, Cell, Column, Kind, Row, Style, Table, Text, clause, fact};
 
-/// Quantiles of the table, with the names that engineers know them by.
+/// Quantiles of the table, with their common names.
 const SHOWN: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// A name and its lines.
@@ -17,7 +17,7 @@ fn facts(name: &str, lines: impl IntoIterator<Item = String>) -> Fact {
     (name.to_owned(), lines.into_iter().map(Text::from).collect())
 }
 
-/// All figures of a report; with those of the generator, where they are its own.
+/// Returns all figures of a report. `with_generator` adds those of the generator.
 pub(super) fn figures(report: &LoadReport, with_generator: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !is_held(report) || report.counts.offered > 0 {
@@ -96,36 +96,32 @@ fn times(report: &LoadReport) -> Table {
         .rows(rows)
 }
 
-/// A quantile that the document states.
+/// Formats a quantile of the document. `-` if the document does not state it.
 fn at(times: &TimeReport, quantile: f64) -> String {
     let mut all = times.quantiles.iter();
     let stated = all.find(|(q, _)| (q - quantile).abs() < 1e-9);
     stated.map_or_else(|| "-".to_owned(), |&(_, ns)| time(ns as f64))
 }
 
-/// Times that are not the requests' own: how late they were sent, and what connections took.
+/// Returns times other than request times: dispatch lag, and the time to open connections.
 fn own_times(report: &LoadReport) -> Vec<Fact> {
     let lag = is_open(report).then_some(("dispatch lag", &report.dispatch_lag));
-    let opening = [
-        ("connect time", &report.connect_time),
-        ("TLS handshake", &report.tls_time),
-    ];
-    let all = lag.into_iter().chain(opening);
-    let known = all.filter(|(_, times)| times.count > 0);
-    let shown = known.map(|(name, times)| {
-        let (half, tail, max) = (at(times, 0.5), at(times, 0.999), time(times.max as f64));
-        fact(name, format!("p50 {half}, p99.9 {tail}, max {max}"))
-    });
+    let opening = [("connect time", &report.connect_time), ("TLS handshake", &report.tls_time)];
+    let shown =
+        lag.into_iter().chain(opening).filter(|(_, times)| times.count > 0).map(|(name, times)| {
+            let (half, tail, max) = (at(times, 0.5), at(times, 0.999), time(times.max as f64));
+            fact(name, format!("p50 {half}, p99.9 {tail}, max {max}"))
+        });
     let mut shown: Vec<Fact> = shown.collect();
-    let exact = resolution(report).filter(|_| is_open(report) && report.response_time.count > 0);
-    exact
+    resolution(report)
+        .filter(|_| is_open(report) && report.response_time.count > 0)
         .into_iter()
         .for_each(|fact| shown.insert(1.min(shown.len()), fact));
     shown
 }
 
-/// How exactly response times are known: in them is how late a request was sent, and how late the thread may
-/// have been woken by its response.
+/// Returns the precision of response times. They include the delay of sending a request, and the delay of waking the
+/// thread for its response.
 fn resolution(report: &LoadReport) -> Option<Fact> {
     let woken = report.generator.woken_late_ns?;
     let sent = &report.dispatch_lag.quantiles;
@@ -138,7 +134,8 @@ fn resolution(report: &LoadReport) -> Option<Fact> {
     Some(fact("resolution", exact))
 }
 
-/// What the load generator itself took: without it nobody can tell whose time was measured.
+/// Returns the resources of the load generator itself. Without them it is unclear if the server or the generator was
+/// measured.
 fn generator(report: &LoadReport) -> Option<Fact> {
     let cpu_ns: u64 = report.generator_cpu_ns.iter().sum();
     if cpu_ns == 0 || report.counts.completed_whole == 0 {
@@ -159,39 +156,39 @@ fn generator(report: &LoadReport) -> Option<Fact> {
     Some(fact("generator", spent))
 }
 
-/// Each of several generators, and how far apart they started.
+/// Returns a line for each of several generators, and the spread of their start times.
 fn generators(report: &LoadReport) -> Option<Fact> {
-    let starts: Vec<GeneratorStart> = report
-        .generators
-        .iter()
-        .map(|one| one.start.clone())
-        .collect();
+    let starts: Vec<GeneratorStart> =
+        report.generators.iter().map(|one| one.start.clone()).collect();
     let (spread, unsure) = GeneratorStart::spread_ns(&starts)?;
     let [spread, unsure] = [spread, unsure].map(|ns| time(ns as f64));
-    let one = |one: &LoadGenerator| {
+    let lines = report.generators.iter().map(|one| {
         let (half, tail) = (at(&one.response_time, 0.5), at(&one.response_time, 0.99));
-        let late = match is_open(report) {
-            true => format!(", late by {} at p99", at(&one.dispatch_lag, 0.99)),
-            false => String::new(),
+        let late = if is_open(report) {
+            format!(", late by {} at p99", at(&one.dispatch_lag, 0.99))
+        } else {
+            String::new()
         };
         let responses = plural(one.completed, "response");
         let host = &one.start.host;
         format!("{host}: {responses}, p50 {half}, p99 {tail}{late}")
-    };
-    let lines = report.generators.iter().map(one);
+    });
     let apart = format!("started {spread} apart, by clocks that are known to {unsure}");
     Some(facts("generators", lines.chain([apart])))
 }
 
-/// What TLS handshakes agreed on.
+/// Returns the results of TLS handshakes: versions, ciphers and groups.
 fn tls(report: &LoadReport) -> Option<Fact> {
     let tls = report.tls.as_ref()?;
     let names = |names: &[NameCount]| {
-        let each = names.iter().map(|one| match names.len() {
-            1 => one.name.clone(),
-            _ => format!("{} × {}", count(one.count), one.name),
-        });
-        each.collect::<Vec<_>>().join(", ")
+        names
+            .iter()
+            .map(|one| match names.len() {
+                1 => one.name.clone(),
+                _ => format!("{} × {}", count(one.count), one.name),
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let resumed = match tls.handshakes {
         0 => String::new(),
@@ -202,21 +199,22 @@ fn tls(report: &LoadReport) -> Option<Fact> {
         early => format!(", {} with early data", count(early)),
     };
     let handshakes = plural(tls.handshakes, "handshake");
-    let agreed = [&tls.versions, &tls.ciphers, &tls.groups].map(|list| names(list));
-    let agreed = agreed.into_iter().filter(|text| !text.is_empty());
+    let agreed = [&tls.versions, &tls.ciphers, &tls.groups]
+        .map(|list| names(list))
+        .into_iter()
+        .filter(|text| !text.is_empty());
     let lines = std::iter::once(format!("{handshakes}{resumed}{early}")).chain(agreed);
     Some(facts("TLS", lines))
 }
 
-/// Responses by class, with codes wherever a class is not all 200. They are of the whole trial, and how many of them the
-/// rate leaves out is said.
+/// Formats the responses of the whole trial by class. Codes are listed for every class that is not all 200. Responses
+/// outside the measured time, which the rate excludes, are counted.
 fn responses(report: &LoadReport) -> String {
     let mut classes = Vec::new();
-    let alike = |a: &StatusCount, b: &StatusCount| a.status / 100 == b.status / 100;
-    for class in report.statuses.chunk_by(alike) {
+    for class in report.statuses.chunk_by(|a, b| a.status / 100 == b.status / 100) {
         let total: u64 = class.iter().map(|status| status.count).sum();
-        let each = class.iter();
-        let codes = each.map(|status| format!("{} × {}", count(status.count), status.status));
+        let codes =
+            class.iter().map(|status| format!("{} × {}", count(status.count), status.status));
         let codes: Vec<_> = codes.collect();
         let codes = match class {
             [only] if only.status == 200 => String::new(),
@@ -226,21 +224,13 @@ fn responses(report: &LoadReport) -> String {
         classes.push(format!("{class}xx {total}{codes}"));
     }
     let all: u64 = report.statuses.iter().map(|status| status.count).sum();
-    let when = match report.phases.ramp_up > 0.0 {
-        true => "before or after",
-        false => "after",
-    };
-    match (
-        classes.is_empty(),
-        all.saturating_sub(report.counts.completed),
-    ) {
+    let when = if report.phases.ramp_up > 0.0 { "before or after" } else { "after" };
+    match (classes.is_empty(), all.saturating_sub(report.counts.completed)) {
         (true, _) => "none".to_owned(),
         (false, 0) => classes.join("   "),
-        (false, others) => format!(
-            "{}; {} of them {when} the measured time",
-            classes.join("   "),
-            count(others)
-        ),
+        (false, others) => {
+            format!("{}; {} of them {when} the measured time", classes.join("   "), count(others))
+        }
     }
 }
 
@@ -253,9 +243,10 @@ fn connections(report: &LoadReport) -> Fact {
         reopened => count(reopened),
     };
     let is_for_each = report.load.lifetime == Lifetime::Request && report.flows.is_empty();
-    let mut lines = vec![match is_for_each {
-        true => format!("{opened} opened, one for each request"),
-        false => format!("{asked} asked for, {open} open at the start, {reopened} reopened"),
+    let mut lines = vec![if is_for_each {
+        format!("{opened} opened, one for each request")
+    } else {
+        format!("{asked} asked for, {open} open at the start, {reopened} reopened")
     }];
     if counts.lost > 0 && !is_for_each {
         let lost = count(counts.lost);
@@ -264,7 +255,7 @@ fn connections(report: &LoadReport) -> Fact {
     facts("connections", lines)
 }
 
-/// Why a request may be lost at a server that closes idle connections (RFC 9112 section 9.5).
+/// Explanation of requests that are lost at a server that closes idle connections (RFC 9112 section 9.5).
 const KEEPALIVE_RACE: &str =
     ", as may be where the server closes an idle connection just as a request is sent";
 
@@ -277,8 +268,10 @@ fn errors(report: &LoadReport) -> Fact {
         format!("{count} × {kind}{colon}{words}{cause}")
     });
     // They count as failed as well, unless somebody said which are right.
-    let bad = report.statuses.iter();
-    let bad = bad.filter(|status| status.status >= 400 && !report.load.status_expected);
+    let bad = report
+        .statuses
+        .iter()
+        .filter(|status| status.status >= 400 && !report.load.status_expected);
     let bad: u64 = bad.map(|status| status.count).sum();
     let bad = (bad > 0).then(|| format!("{} × status of 400 or above", count(bad)));
     let none = (report.errors.is_empty() && bad.is_none()).then(|| "none".to_owned());
@@ -301,7 +294,7 @@ fn kind(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// Censored requests. They are told apart from errors because the times above do not contain them.
+/// Describes censored requests. They are reported apart from errors because the times above exclude them.
 fn never_ended(report: &LoadReport) -> Option<String> {
     let censored = &report.censored;
     let total = censored.in_flight + censored.queued;
@@ -313,19 +306,13 @@ fn never_ended(report: &LoadReport) -> Option<String> {
     let requests = plural(total, "request");
     let oldest = time(censored.oldest_ns as f64);
     let is_begun = report.counts.received_bytes > 0 && report.counts.completed_whole == 0;
-    let unanswered = if is_begun {
-        "answered in part"
-    } else {
-        "sent and not answered"
-    };
-    let parts = [
-        (censored.in_flight, unanswered),
-        (censored.queued, "due but without an idle connection"),
-    ];
-    let parts = parts.into_iter().filter(|(number, _)| *number > 0);
-    let parts: Vec<String> = parts
-        .map(|(number, what)| format!("{} {what}", count(number)))
-        .collect();
+    let unanswered = if is_begun { "answered in part" } else { "sent and not answered" };
+    let parts =
+        [(censored.in_flight, unanswered), (censored.queued, "due but without an idle connection")]
+            .into_iter()
+            .filter(|(number, _)| *number > 0);
+    let parts: Vec<String> =
+        parts.map(|(number, what)| format!("{} {what}", count(number))).collect();
     Some(format!(
         "{requests} never ended and {are} in none of these times; {which} had waited {oldest}: {}",
         parts.join(", ")

@@ -1,18 +1,18 @@
-//! HdrHistogram's `.hgrm`: a percentile spectrum in text, as its Java original writes it and its
-//! plotters read it.
+//! HdrHistogram's `.hgrm` format: a percentile spectrum in text, as its Java original writes it and its plotters read
+//! it.
 //!
-//! Values are milliseconds with all six decimals down to the nanosecond: the original prints three,
-//! which would leave one digit of a dispatch lag. Readers split at white space.
+//! Values are milliseconds with all six decimals down to the nanosecond: the original prints three, which would leave
+//! one digit of a dispatch lag. Readers split at white space.
 
 use weir_model::load_report::{LoadReport, TimeReport};
 
 use super::spectrum::{mean_and_stdev, rows};
 use super::times::{HistogramError, histogram};
 
-/// The response times as `.hgrm`, in milliseconds.
+/// Formats the response times as `.hgrm`, in milliseconds.
 ///
 /// # Errors
-/// The document's histogram cannot be read back.
+/// Returns an error if the document's histogram cannot be decoded.
 pub fn hgrm(report: &LoadReport) -> Result<String, HistogramError> {
     of(&report.response_time)
 }
@@ -29,10 +29,7 @@ fn of(time: &TimeReport) -> Result<String, HistogramError> {
         }
         text.push('\n');
     }
-    let (mean, stdev) = match histogram.is_empty() {
-        true => (0.0, 0.0),
-        false => mean_and_stdev(&histogram),
-    };
+    let (mean, stdev) = if histogram.is_empty() { (0.0, 0.0) } else { mean_and_stdev(&histogram) };
     let (mean, stdev, max) = (mean / 1e6, stdev / 1e6, time.max as f64 / 1e6);
     let (total, buckets) = (histogram.len(), histogram.buckets());
     let sub_buckets = (2 * 10_u32.pow(u32::from(histogram.sigfig()))).next_power_of_two();
@@ -58,17 +55,14 @@ mod tests {
     #[test]
     fn a_plotter_finds_four_columns_in_all_rows_but_the_last() {
         let report = sample::open_loop();
-        for time in [
-            &report.response_time,
-            &report.dispatch_lag,
-            &report.connect_time,
-        ] {
+        for time in [&report.response_time, &report.dispatch_lag, &report.connect_time] {
             let text = of(time).unwrap();
-            let rows = text
+            let widths: Vec<_> = text
                 .lines()
                 .skip(2)
-                .take_while(|line| !line.starts_with('#'));
-            let widths: Vec<_> = rows.map(|row| row.split_whitespace().count()).collect();
+                .take_while(|line| !line.starts_with('#'))
+                .map(|row| row.split_whitespace().count())
+                .collect();
             let (last, others) = widths.split_last().unwrap();
             assert_eq!(*last, 3, "{text}");
             assert!(others.iter().all(|&width| width == 4), "{text}");

@@ -18,8 +18,9 @@ use crate::tree::{
 };
 use crate::view::limiter;
 
-/// The result in words and tables, at most `width` columns wide but for long URLs, and never more than 100. `limiter` says what limits the
-/// server where it was looked at; `detailed` adds the percentile spectrum, `color` a colour for the validity (ANSI escape sequences).
+/// Formats the result in words and tables, at most `width` columns wide and never more than 100, except for long URLs.
+/// `limiter` is the resource that limits the server, if that was analysed. `detailed` adds the percentile spectrum,
+/// `color` a colour for the validity (ANSI escape sequences).
 pub fn human(
     report: &LoadReport,
     limiter: Option<&LimiterFindings>,
@@ -44,14 +45,11 @@ pub fn human(
             clause(Style::Warning, format!("no percentile spectrum: {error}"))
         }));
     }
-    let document = Document {
-        blocks,
-        ..Document::default()
-    };
+    let document = Document { blocks, ..Document::default() };
     render::terminal(&document, color, width.min(100))
 }
 
-/// One of several flows, by the same figures.
+/// Returns the figures of one of several flows.
 fn one_flow(report: &LoadReport, flow: &FlowReport) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading(Heading::section("", format!("── {} ──", flow.name))),
@@ -64,12 +62,12 @@ fn one_flow(report: &LoadReport, flow: &FlowReport) -> Vec<Block> {
     blocks
 }
 
-/// A line that is not wrapped: a URL stays whole.
+/// Returns a line that is not wrapped, so that a URL stays whole.
 fn line(text: String) -> Block {
     Block::Code(Code { language: "", text })
 }
 
-/// A document about one flow alone.
+/// Returns a report of one flow alone.
 fn alone(report: &LoadReport, flow: &FlowReport) -> LoadReport {
     let flow = flow.clone();
     LoadReport {
@@ -127,11 +125,7 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
         format!("ended{ramp_up}: nothing was measured")
     };
     let load = format!("{shape}, {threads} {pinning}");
-    [
-        line(asked),
-        clause(Style::Plain, load),
-        clause(Style::Plain, measured),
-    ]
+    [line(asked), clause(Style::Plain, load), clause(Style::Plain, measured)]
 }
 
 fn pinning(cpus: &[Option<u32>]) -> String {
@@ -144,8 +138,8 @@ fn pinning(cpus: &[Option<u32>]) -> String {
 }
 
 fn validity(report: &LoadReport) -> impl Iterator<Item = Block> {
-    let worst = report.validity.iter().map(|reason| reason.validity).max();
-    let worst = worst.unwrap_or(Validity::Valid);
+    let worst =
+        report.validity.iter().map(|reason| reason.validity).max().unwrap_or(Validity::Valid);
     let reasons = report.validity.iter().map(|reason| {
         let said = format!(" {}: {}", reason.rule, reason.seen);
         Text::from("  ").badge(reason.validity).plain(said)
@@ -164,12 +158,11 @@ fn validity(report: &LoadReport) -> impl Iterator<Item = Block> {
     std::iter::once(callout).chain(list(reasons, true))
 }
 
-/// Along the axis of HdrHistogram's plots. In a closed loop one column says it all.
+/// Returns the spectrum at the points of HdrHistogram's plots. In a closed loop one column is enough, because both
+/// times are equal.
 fn spectrum(report: &LoadReport) -> Result<Table, HistogramError> {
     let response = histogram(&report.response_time)?;
-    let service = is_open(report)
-        .then(|| histogram(&report.service_time))
-        .transpose()?;
+    let service = is_open(report).then(|| histogram(&report.service_time)).transpose()?;
     let mut columns = vec![Column::new("1 in"), Column::new("response_time")];
     columns.extend(service.as_ref().map(|_| Column::new("service_time")));
     columns.push(Column::new("responses"));
@@ -179,20 +172,12 @@ fn spectrum(report: &LoadReport) -> Result<Table, HistogramError> {
             _ => "inf".to_owned(),
         };
         let mut cells = vec![one_in, time(row.value as f64)];
-        let service = service.as_ref();
-        let service = service.map(|histogram| histogram.value_at_quantile(row.quantile));
+        let service = service.as_ref().map(|histogram| histogram.value_at_quantile(row.quantile));
         cells.extend(service.map(|ns| time(ns as f64)));
         cells.push(number::count(row.count));
-        Row::new(
-            format!("  {:.6}", row.quantile),
-            cells.into_iter().map(Cell::from),
-        )
+        Row::new(format!("  {:.6}", row.quantile), cells.into_iter().map(Cell::from))
     });
-    Ok(
-        Table::new(Kind::Figures, "Percentile spectrum", "  quantile")
-            .columns(columns)
-            .rows(rows),
-    )
+    Ok(Table::new(Kind::Figures, "Percentile spectrum", "  quantile").columns(columns).rows(rows))
 }
 
 #[cfg(test)]
@@ -218,10 +203,8 @@ mod tests {
     #[test]
     fn the_detailed_summary_ends_with_the_spectrum() {
         let report = sample::open_loop();
-        let (short, long) = (
-            human(&report, None, false, false, 100),
-            human(&report, None, true, false, 100),
-        );
+        let (short, long) =
+            (human(&report, None, false, false, 100), human(&report, None, true, false, 100));
         insta::assert_snapshot!(long.strip_prefix(&short).unwrap());
     }
 
@@ -229,10 +212,8 @@ mod tests {
     fn a_histogram_that_cannot_be_read_costs_the_spectrum_alone() {
         let mut report = sample::closed_loop();
         report.response_time.histogram = "?".to_owned();
-        let (short, long) = (
-            human(&report, None, false, false, 100),
-            human(&report, None, true, false, 100),
-        );
+        let (short, long) =
+            (human(&report, None, false, false, 100), human(&report, None, true, false, 100));
         let rest = long.strip_prefix(&short).unwrap();
         let note = "note: no percentile spectrum: the histogram is not base64";
         assert!(rest.starts_with(note), "{rest}");
@@ -244,23 +225,17 @@ mod tests {
         let colored = human(&report, None, true, true, 100);
         assert!(colored.contains("\x1b[33mSUSPECT\x1b[0m"));
         let is_code = |code: &str| code.bytes().all(|b| b.is_ascii_digit() || b == b';');
-        let pieces = colored
-            .split("\x1b[")
-            .map(|piece| match piece.split_once('m') {
-                Some((code, rest)) if is_code(code) => rest,
-                _ => piece,
-            });
-        assert_eq!(
-            pieces.collect::<String>(),
-            human(&report, None, true, false, 100)
-        );
+        let pieces = colored.split("\x1b[").map(|piece| match piece.split_once('m') {
+            Some((code, rest)) if is_code(code) => rest,
+            _ => piece,
+        });
+        assert_eq!(pieces.collect::<String>(), human(&report, None, true, false, 100));
     }
 
     #[test]
     fn lines_fit_a_terminal() {
-        for (report, width) in sample::all()
-            .into_iter()
-            .flat_map(|one| [(one.clone(), 100), (one, 40)])
+        for (report, width) in
+            sample::all().into_iter().flat_map(|one| [(one.clone(), 100), (one, 40)])
         {
             for line in human(&report, None, true, false, width).lines() {
                 let is_url = line.contains("http://") || line.contains("https://");
@@ -276,16 +251,9 @@ mod tests {
                      \x20             99.99 % of intended\n              completed         999.8 requests/s\n";
         assert!(of(60).contains(rates), "{}", of(60));
         let (intended, received) = ("\nrate          intended 1,000.0", "received 1.17 MiB/s\n");
-        assert!(
-            of(40).contains(intended) && of(40).contains(received),
-            "{}",
-            of(40)
-        );
+        assert!(of(40).contains(intended) && of(40).contains(received), "{}", of(40));
         for text in [of(60), of(40)] {
-            assert!(
-                text.contains("\nresolution    the response time's"),
-                "{text}"
-            );
+            assert!(text.contains("\nresolution    the response time's"), "{text}");
             assert!(text.contains("\nconnections   50 asked for,"), "{text}");
         }
     }
@@ -296,10 +264,7 @@ mod tests {
         report.phases.ramp_up = 0.0;
         for (all, said) in [
             (9_998, "responses     2xx 9,998\n"),
-            (
-                10_018,
-                "responses     2xx 10,018; 20 of them after the measured time\n",
-            ),
+            (10_018, "responses     2xx 10,018; 20 of them after the measured time\n"),
         ] {
             report.statuses[0].count = all;
             let text = human(&report, None, false, false, 100);

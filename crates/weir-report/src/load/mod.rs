@@ -33,7 +33,7 @@ use weir_model::load_report::LoadReport;
 
 use crate::foreign::masked;
 
-/// The document, and what limits the server, where it was looked at.
+/// A load report, and the limiter of the server if that was analysed.
 #[derive(serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observed<'a> {
@@ -43,24 +43,24 @@ pub struct Observed<'a> {
     limiter: Option<&'a LimiterFindings>,
 }
 
-/// Response times of a load: nanoseconds and how often, ascending. Nothing where they cannot be read back.
+/// Returns the response times of a load: pairs of nanoseconds and count, ascending. Empty if the histogram cannot be
+/// decoded.
 pub fn response_times(report: &LoadReport) -> Vec<(u64, u64)> {
     let histogram = histogram(&report.response_time);
-    let recorded = histogram
+    histogram
         .iter()
-        .flat_map(|histogram| histogram.iter_recorded());
-    recorded
+        .flat_map(|histogram| histogram.iter_recorded())
         .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
         .collect()
 }
 
-/// The document itself: JSON, indented, with a line end, secrets in it masked. docs/load-format.md
-/// describes it.
+/// Formats the document as indented JSON that ends with a line feed, with secrets masked. docs/load-format.md describes
+/// the format.
 pub fn json(report: &LoadReport, limiter: Option<&LimiterFindings>) -> String {
     document(serde_json::to_string_pretty(&Observed { report, limiter }))
 }
 
-/// The same in one line.
+/// Formats the document as JSON in one line.
 pub fn json_line(report: &LoadReport, limiter: Option<&LimiterFindings>) -> String {
     document(serde_json::to_string(&Observed { report, limiter }))
 }
@@ -94,22 +94,21 @@ mod tests {
         assert_eq!(undocumented(&document, &docs), [""; 0]);
     }
 
-    /// Names of fields that the documentation does not have.
+    /// Returns the names of fields that the documentation lacks.
     fn undocumented(value: &Value, docs: &str) -> Vec<String> {
-        let is_missing = |name: &&String| !docs.contains(&format!("`{name}`"));
         let (mut names, inner): (Vec<String>, Vec<&Value>) = match value {
             Value::Object(fields) => (
-                fields.keys().filter(is_missing).cloned().collect(),
+                fields
+                    .keys()
+                    .filter(|name| !docs.contains(&format!("`{name}`")))
+                    .cloned()
+                    .collect(),
                 fields.values().collect(),
             ),
             Value::Array(items) => (Vec::new(), items.iter().collect()),
             _ => Default::default(),
         };
-        names.extend(
-            inner
-                .into_iter()
-                .flat_map(|value| undocumented(value, docs)),
-        );
+        names.extend(inner.into_iter().flat_map(|value| undocumented(value, docs)));
         names
     }
 }

@@ -1,4 +1,4 @@
-//! Documents for the tests of all formats.
+//! Sample documents for the tests of all formats.
 
 use hdrhistogram::Histogram;
 use weir_model::load::{Arrivals, Censored, ErrorCount, ErrorKind};
@@ -28,7 +28,7 @@ fn service_times_ns() -> impl Iterator<Item = u64> {
     (0..9_998).map(|k: u64| 110_000 + k * k * 7_919 % 150_000)
 }
 
-/// An open loop with a bit of everything in it.
+/// Returns an open loop in which every field is used.
 pub(crate) fn open_loop() -> LoadReport {
     let written = include_str!("testdata/open_loop.json");
     LoadReport {
@@ -42,7 +42,7 @@ pub(crate) fn open_loop() -> LoadReport {
     }
 }
 
-/// One of each kind.
+/// Returns one sample of each kind.
 pub(crate) fn all() -> [LoadReport; 3] {
     [open_loop(), closed_loop(), nothing_answered()]
 }
@@ -61,23 +61,16 @@ fn second(at: f64, completed: u64) -> Second {
 }
 
 fn statuses(all: &[(u16, u64)]) -> Vec<StatusCount> {
-    let all = all.iter();
-    all.map(|&(status, count)| StatusCount { status, count })
-        .collect()
+    all.iter().map(|&(status, count)| StatusCount { status, count }).collect()
 }
 
-/// A closed loop in which nothing went wrong.
+/// Returns a closed loop without errors.
 pub(crate) fn closed_loop() -> LoadReport {
     let mut report = open_loop();
     report.load.arrivals = Arrivals::Closed;
     report.load.cpus = vec![None];
     report.rates.intended = None;
-    report.counts = Counts {
-        due: 0,
-        connects: 50,
-        reconnects: 0,
-        ..report.counts
-    };
+    report.counts = Counts { due: 0, connects: 50, reconnects: 0, ..report.counts };
     report.statuses = statuses(&[(200, 11_998)]);
     report.errors.clear();
     report.censored = Censored::default();
@@ -87,20 +80,12 @@ pub(crate) fn closed_loop() -> LoadReport {
     report
 }
 
-/// A trial that was interrupted before any answer came.
+/// Returns a trial that was interrupted before any response arrived.
 pub(crate) fn nothing_answered() -> LoadReport {
     let mut report = open_loop();
     let empty = report_of([]);
-    report.phases = PhaseSeconds {
-        ramp_up: 0.0,
-        sustain: 0.8,
-    };
-    report.rates = Rates {
-        offered: 50.0,
-        completed: 0.0,
-        received_bytes: 0.0,
-        ..report.rates
-    };
+    report.phases = PhaseSeconds { ramp_up: 0.0, sustain: 0.8 };
+    report.rates = Rates { offered: 50.0, completed: 0.0, received_bytes: 0.0, ..report.rates };
     report.counts = Counts {
         due: 800,
         offered: 40,
@@ -124,14 +109,12 @@ pub(crate) fn nothing_answered() -> LoadReport {
     report
 }
 
-/// The result whose output by wrk2 is in `testdata/wrk2.txt`, and its response times.
+/// Returns the result whose output by wrk2 is in `testdata/wrk2.txt`, and its response times.
 pub(crate) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
     // Five digits, so that wrk2's histogram is met with the very microseconds that it was given.
     let mut latency = Histogram::new_with_bounds(1, 3_600_000_000_000, 5).unwrap();
     for k in 0..5_000_u64 {
-        latency
-            .record((40 + k * k * 7_919 % 2_500) * 1_000)
-            .unwrap();
+        latency.record((40 + k * k * 7_919 % 2_500) * 1_000).unwrap();
         if k % 100 == 0 {
             latency.record((100_000 + k * 333) * 1_000).unwrap();
         }
@@ -143,12 +126,7 @@ pub(crate) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
     report.rates.received_bytes = 1010.0 * 1262.0;
     report.counts.completed = 5_050;
     report.statuses = statuses(&[(200, 5_043), (500, 7)]);
-    let error = |kind, count| ErrorCount {
-        kind,
-        words: String::new(),
-        errno: None,
-        count,
-    };
+    let error = |kind, count| ErrorCount { kind, words: String::new(), errno: None, count };
     report.errors = vec![
         error(ErrorKind::Connect, 3),
         error(ErrorKind::Receive, 1),
@@ -159,8 +137,6 @@ pub(crate) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
     // Over two threads: 500, 505, 480, 260 and 515 per second and thread.
     let per_second = [1_000, 1_011, 960, 520, 1_030];
     let seconds = (0..).zip(per_second);
-    report.over_time = seconds
-        .map(|(k, completed)| second(f64::from(k), completed))
-        .collect();
+    report.over_time = seconds.map(|(k, completed)| second(f64::from(k), completed)).collect();
     (report, latency)
 }

@@ -1,34 +1,35 @@
-//! A histogram along the axis of HdrHistogram's plots, and the few figures that wrk2 prints of it.
+//! The percentile spectrum of a histogram at the points of HdrHistogram's plots, and the statistics of it that wrk2
+//! prints.
 //!
-//! The standard crate's own iterator and quantiles follow HdrHistogram's Java code. wrk2 follows
-//! its C port, which rounds ranks differently and ends differently; who compares a file of ours
-//! with one of wrk2's would see that. So these few loops are here, each over recorded buckets only.
+//! The standard crate's iterator and quantiles follow HdrHistogram's Java code. wrk2 follows its C port, which rounds
+//! ranks differently and ends differently; a comparison of a file of weir with one of wrk2 would show that. Hence these
+//! loops, each over recorded buckets only.
 
 use hdrhistogram::Histogram;
 
-/// Steps on the way to each next halving of what is left up to quantile 1.
+/// Number of steps between two halvings of the distance to quantile 1.
 const TICKS_PER_HALF_DISTANCE: f64 = 5.0;
 
 /// One line of a percentile spectrum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Row {
-    /// Largest value that cannot be told apart from the one at this quantile.
+    /// Largest value in the same bucket as the value at this quantile.
     pub(super) value: u64,
-    /// Quantile 0..=1.
+    /// Quantile, 0..=1.
     pub(super) quantile: f64,
-    /// Values up to and including `value`.
+    /// Number of values up to and including `value`.
     pub(super) count: u64,
 }
 
 impl Row {
-    /// 1 / (1 - quantile): infinite in the last row.
+    /// Returns 1 / (1 - quantile), which is infinite in the last row.
     pub(super) fn one_in(self) -> f64 {
         1.0 / (1.0 - self.quantile)
     }
 }
 
-/// The spectrum as wrk2 walks it: from quantile 0 on, a row where the count first reaches the next
-/// tick, never two rows for the last bucket but for the closing one at quantile 1.
+/// Returns the spectrum as wrk2 iterates over it: from quantile 0 on, a row each time the count reaches the next tick.
+/// The last bucket has one row besides the closing row at quantile 1.
 pub(super) fn rows(histogram: &Histogram<u64>) -> Vec<Row> {
     let total = histogram.len();
     let mut rows = Vec::new();
@@ -41,11 +42,7 @@ pub(super) fn rows(histogram: &Histogram<u64>) -> Vec<Row> {
         value = bucket.value_iterated_to();
         let reached = 100.0 * count as f64 / total as f64;
         while next_tick <= reached {
-            rows.push(Row {
-                value,
-                quantile: next_tick / 100.0,
-                count,
-            });
+            rows.push(Row { value, quantile: next_tick / 100.0, count });
             let halvings = ((100.0 / (100.0 - next_tick)).ln() / 2.0_f64.ln()).trunc() + 1.0;
             next_tick += 100.0 / (TICKS_PER_HALF_DISTANCE * halvings.exp2());
             if count == total {
@@ -53,16 +50,12 @@ pub(super) fn rows(histogram: &Histogram<u64>) -> Vec<Row> {
             }
         }
     }
-    rows.push(Row {
-        value,
-        quantile: 1.0,
-        count,
-    });
+    rows.push(Row { value, quantile: 1.0, count });
     rows
 }
 
-/// The value at `quantile`, its rank rounded to the nearest, the bucket's upper end: wrk2's way.
-/// 0 when there are no values.
+/// Returns the value at a percentile like wrk2: the rank is rounded to the nearest, and the result is the upper end of
+/// the bucket. 0 if there are no values.
 pub(super) fn value_at(histogram: &Histogram<u64>, percent: f64) -> u64 {
     let rank = ((percent / 100.0) * histogram.len() as f64 + 0.5) as u64;
     let mut count = 0;
@@ -75,7 +68,7 @@ pub(super) fn value_at(histogram: &Histogram<u64>, percent: f64) -> u64 {
     0
 }
 
-/// Mean and standard deviation over the middles of buckets; NaN when there are no values.
+/// Returns mean and standard deviation, computed from the middles of buckets. NaN if there are no values.
 pub(super) fn mean_and_stdev(histogram: &Histogram<u64>) -> (f64, f64) {
     let total = histogram.len() as f64;
     let middles = || {
@@ -85,14 +78,12 @@ pub(super) fn mean_and_stdev(histogram: &Histogram<u64>) -> (f64, f64) {
         })
     };
     let mean = middles().map(|(middle, count)| middle * count).sum::<f64>() / total;
-    let squares: f64 = middles()
-        .map(|(middle, count)| (middle - mean).powi(2) * count)
-        .sum();
+    let squares: f64 = middles().map(|(middle, count)| (middle - mean).powi(2) * count).sum();
     (mean, (squares / total).sqrt())
 }
 
-/// Share of values within one standard deviation of the mean, in percent; 0 when there are none.
-/// As in wrk2, a bucket that the lower bound cuts is outside, and one that the upper bound cuts inside.
+/// Returns the share of values within one standard deviation of the mean, in percent. 0 if there are none. As in wrk2,
+/// a bucket that the lower bound cuts is outside, and one that the upper bound cuts inside.
 pub(super) fn within_stdev(histogram: &Histogram<u64>, mean: f64, stdev: f64) -> f64 {
     if histogram.is_empty() {
         return 0.0;
@@ -124,11 +115,7 @@ mod tests {
     }
 
     fn row((value, quantile, count): (u64, f64, u64)) -> Row {
-        Row {
-            value,
-            quantile,
-            count,
-        }
+        Row { value, quantile, count }
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Histograms into the document, and back out of it without loss.
+//! Lossless conversion of histograms to and from the document.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,10 +7,10 @@ use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use weir_model::load_report::TimeReport;
 use weir_record::{decode, empty_histogram};
 
-/// Quantiles that the document states outright; all others can be had from the histogram.
+/// Quantiles that the document states. All others can be computed from the histogram.
 const QUANTILES: [f64; 8] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
 
-/// Why the histogram of a [`TimeReport`] could not be read back.
+/// Error while decoding the histogram of a [`TimeReport`].
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
     /// The text is not base64.
@@ -19,47 +19,38 @@ pub enum HistogramError {
     /// The bytes are not a histogram.
     #[error("the histogram cannot be read: {0}")]
     Encoding(#[from] weir_record::HistogramError),
-    /// The document disagrees with itself.
+    /// The number of values in the histogram is not `count`.
     #[error("the histogram holds {found} values, but `count` says {expected}")]
     Count {
-        /// What `count` says.
+        /// Value of `count`.
         expected: u64,
-        /// What the histogram holds.
+        /// Number of values in the histogram.
         found: u64,
     },
 }
 
-/// A distribution of times, in nanoseconds, as the document holds it.
+/// Returns a distribution of times, in nanoseconds, with its encoded histogram.
 pub fn time_report(histogram: &Histogram<u64>) -> TimeReport {
-    TimeReport {
-        histogram: encode(histogram),
-        ..time_summary(histogram)
-    }
+    TimeReport { histogram: encode(histogram), ..time_summary(histogram) }
 }
 
-/// The same without the histogram itself, which takes a millisecond to write down. Of an empty histogram all
-/// figures are 0, so that the document stays readable as JSON, which has no NaN.
+/// Returns a distribution of times, in nanoseconds, without its histogram, whose encoding takes a millisecond. All
+/// figures of an empty histogram are 0, because JSON has no NaN.
 pub fn time_summary(histogram: &Histogram<u64>) -> TimeReport {
     let (mean, stdev) = mean_and_deviation(histogram);
-    let quantiles = QUANTILES
-        .into_iter()
-        .zip(histogram.value_at_quantiles(QUANTILES));
+    let quantiles = QUANTILES.into_iter().zip(histogram.value_at_quantiles(QUANTILES));
     TimeReport {
         count: histogram.len(),
         mean,
         stdev,
         min: histogram.min(),
-        max: if histogram.is_empty() {
-            0
-        } else {
-            histogram.max()
-        },
+        max: if histogram.is_empty() { 0 } else { histogram.max() },
         quantiles: quantiles.collect(),
         histogram: String::new(),
     }
 }
 
-/// What `Histogram::mean` and `Histogram::stdev` give, which go through all buckets three times.
+/// Computes the same as `Histogram::mean` and `Histogram::stdev`, which iterate over all buckets three times.
 fn mean_and_deviation(histogram: &Histogram<u64>) -> (f64, f64) {
     let total = histogram.len() as f64;
     let buckets: Vec<(f64, f64)> = histogram
@@ -72,12 +63,9 @@ fn mean_and_deviation(histogram: &Histogram<u64>) -> (f64, f64) {
     if buckets.is_empty() {
         return (0.0, 0.0);
     }
-    let mean = buckets
-        .iter()
-        .fold(0.0, |sum, (value, count)| sum + value * count / total);
-    let squares = buckets.iter().fold(0.0, |sum, (value, count)| {
-        sum + (value - mean).powi(2) * count
-    });
+    let mean = buckets.iter().fold(0.0, |sum, (value, count)| sum + value * count / total);
+    let squares =
+        buckets.iter().fold(0.0, |sum, (value, count)| sum + (value - mean).powi(2) * count);
     (mean, (squares / total).sqrt())
 }
 
@@ -89,11 +77,11 @@ fn encode(histogram: &Histogram<u64>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The histogram behind a distribution, as it was recorded. A report without one (`count` 0) gives
-/// an empty histogram.
+/// Decodes the histogram of a distribution as it was recorded. A report without one (`count` 0) gives an empty
+/// histogram.
 ///
 /// # Errors
-/// The text is not what [`time_report`] writes, or holds another number of values than `count`.
+/// Returns an error if the text is not what [`time_report`] writes, or the number of values is not `count`.
 pub fn histogram(time: &TimeReport) -> Result<Histogram<u64>, HistogramError> {
     let histogram = if time.histogram.is_empty() {
         empty_histogram()
@@ -101,10 +89,7 @@ pub fn histogram(time: &TimeReport) -> Result<Histogram<u64>, HistogramError> {
         decode(&STANDARD.decode(&time.histogram)?)?
     };
     if histogram.len() != time.count {
-        return Err(HistogramError::Count {
-            expected: time.count,
-            found: histogram.len(),
-        });
+        return Err(HistogramError::Count { expected: time.count, found: histogram.len() });
     }
     Ok(histogram)
 }
@@ -162,10 +147,8 @@ mod tests {
     #[test]
     fn what_is_not_a_histogram_is_refused() {
         let good = time_report(&recorded(&[1, 2, 3]));
-        let broken = |histogram: &str| TimeReport {
-            histogram: histogram.to_owned(),
-            ..good.clone()
-        };
+        let broken =
+            |histogram: &str| TimeReport { histogram: histogram.to_owned(), ..good.clone() };
         let text = histogram(&broken("not base64!")).unwrap_err();
         assert!(matches!(text, HistogramError::Base64(_)), "{text}");
         for bytes in ["AAAAAAAA", &good.histogram[..good.histogram.len() / 8 * 4]] {

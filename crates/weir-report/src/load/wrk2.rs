@@ -1,11 +1,10 @@
-//! What `wrk2 --latency` prints, to the byte, so that scripts and plotters which read it go on
-//! working.
+//! Output of `wrk2 --latency`, identical to the byte, so that scripts and plotters for it continue to work.
 //!
-//! Where the two programs know different things:
+//! Differences in the data of the two programs:
 //! - `Latency` is response_time, which is what wrk2 records: from the intended start.
-//! - The lines `Thread calibration: …` are absent: nothing is calibrated, and wrk2 itself leaves
-//!   them out of tests shorter than ten seconds, so every reader must do without them.
-//! - Requests, bytes and rates are those of `sustain` alone; wrk2 counts its calibration among them.
+//! - The lines `Thread calibration: …` are absent: nothing is calibrated, and wrk2 itself omits them in tests shorter
+//!   than ten seconds, so every reader must work without them.
+//! - Requests, bytes and rates are for `sustain` alone; wrk2 includes its calibration.
 //! - `Req/Sec` is sampled once a second; wrk2 chooses an interval from 10 ms up.
 //! - Requests that never ended have no place in this format.
 //!
@@ -19,39 +18,35 @@ use super::extended::Extended;
 use super::spectrum::{mean_and_stdev, rows, value_at, within_stdev};
 use super::times::{HistogramError, histogram};
 
-/// wrk2's longest time, in microseconds: a day.
+/// Longest time of wrk2, microseconds: a day.
 const LONGEST_US: u64 = 86_400_000_000;
-/// Size of a histogram from 1 to [`LONGEST_US`] with three digits, as HdrHistogram's C port counts.
+/// Number of buckets of a histogram from 1 to [`LONGEST_US`] with three digits, in HdrHistogram's C port.
 const BUCKETS: u32 = 27;
 const SUB_BUCKETS: u32 = 2048;
-/// Shortest time over which wrk2 takes a sample of the rate, in seconds.
+/// Shortest interval for which wrk2 samples the rate, in seconds.
 const SHORTEST_SAMPLE: f64 = 0.01;
-/// How C prints the mean of no values, 0/0.
+/// Text that C prints for the mean of no values, 0/0.
 const NAN: &str = "-nan";
-/// Percent at which wrk2 lists the distribution.
+/// Percentiles that wrk2 lists of the distribution.
 const LISTED: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
 
-/// The result as `wrk2 --latency` would print it.
+/// Formats the result as `wrk2 --latency` would print it.
 ///
 /// # Errors
-/// The document's histogram of response_time cannot be read back.
+/// Returns an error if the document's histogram of response_time cannot be decoded.
 pub fn wrk2(report: &LoadReport) -> Result<String, HistogramError> {
     Ok(printed(report, &histogram(&report.response_time)?))
 }
 
 fn printed(report: &LoadReport, response_ns: &Histogram<u64>) -> String {
     let latency = microseconds(response_ns);
-    let parts = [
-        heading(report),
-        thread_stats(report, &latency),
-        distribution(&latency),
-        totals(report),
-    ];
+    let parts =
+        [heading(report), thread_stats(report, &latency), distribution(&latency), totals(report)];
     parts.concat()
 }
 
-/// The same times in a histogram like wrk2's. A bucket's middle stands for its values, so that
-/// rounding a second time moves nothing on average.
+/// Converts the times to microseconds in a histogram like wrk2's. The middle of a bucket represents its values, so that
+/// the second rounding has no bias.
 fn microseconds(nanoseconds: &Histogram<u64>) -> Histogram<u64> {
     let mut microseconds = empty();
     for bucket in nanoseconds.iter_recorded() {
@@ -80,7 +75,7 @@ fn thread_stats(report: &LoadReport, latency: &Histogram<u64>) -> String {
     format!("  Thread Stats   Avg      Stdev     Max   +/- Stdev\n{latency}{rates}")
 }
 
-/// wrk2 states the lower end of the last bucket here, unlike in its other lines.
+/// Returns the largest value as wrk2 states it here: the lower end of the last bucket, unlike in its other lines.
 fn largest(values: &Histogram<u64>) -> u64 {
     if values.is_empty() {
         return 0;
@@ -88,7 +83,7 @@ fn largest(values: &Histogram<u64>) -> u64 {
     values.lowest_equivalent(values.max())
 }
 
-/// Completed requests per second and thread, in whole numbers like wrk2's samples, and the largest.
+/// Returns completed requests per second and thread, in whole numbers like wrk2's samples, and the largest of them.
 fn rates_per_thread(report: &LoadReport) -> (Histogram<u64>, u64) {
     let threads = report.load.cpus.len().max(1) as f64;
     let mut rates = empty();
@@ -111,8 +106,8 @@ fn stats_row(
 ) -> String {
     let (mean, stdev) = mean_and_stdev(values);
     let within = within_stdev(values, mean, stdev);
-    let columns = [(mean, 8), (stdev, 10), (max as f64, 9)];
-    let columns = columns.map(|(value, width)| column(&format(value), width));
+    let columns = [(mean, 8), (stdev, 10), (max as f64, 9)]
+        .map(|(value, width)| column(&format(value), width));
     format!("    {name:<10}{}{within:8.2}%\n", columns.concat())
 }
 
@@ -149,10 +144,7 @@ fn totals(report: &LoadReport) -> String {
     let bytes = binary(bytes_per_second * sustain);
     let mut text = format!("  {requests} requests in {duration}, {bytes}B read\n");
     let errors = ["connect", "read", "write", "timeout"].map(|kind| {
-        let such = report
-            .errors
-            .iter()
-            .filter(|error| socket_error(error.kind) == kind);
+        let such = report.errors.iter().filter(|error| socket_error(error.kind) == kind);
         (kind, such.map(|error| error.count).sum::<u64>())
     });
     if errors.iter().any(|(_, count)| *count > 0) {
@@ -168,7 +160,7 @@ fn totals(report: &LoadReport) -> String {
     text + &format!("Requests/sec: {rate:9.2}\nTransfer/sec: {transfer:>10}B\n")
 }
 
-/// Errors as wrk2 tells them apart: whatever spoils a response is a read error.
+/// Returns wrk2's category of an error. Anything that spoils a response is a read error.
 fn socket_error(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Connect => "connect",
@@ -185,7 +177,7 @@ fn socket_error(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// How wrk2 writes a kind of quantity: one more unit for each factor, the first for small values.
+/// Units in which wrk2 prints a quantity: the factor between neighbouring units, and the units from the smallest up.
 type Units = (u32, &'static [&'static str]);
 
 // wrk2 never reaches the last unit of its own tables (hours, say); these end where it stops.
@@ -194,7 +186,7 @@ const SECONDS: Units = (60, &["s", "m"]);
 const BINARY: Units = (1024, &["", "K", "M", "G", "T"]);
 const METRIC: Units = (1000, &["", "k", "M", "G", "T"]);
 
-/// A value in the unit that wrk2 would take: the next larger one from 0.85 of it on.
+/// Formats a value in the unit that wrk2 would use: the next larger unit from 0.85 of it on.
 fn scaled(mut value: Extended, (factor, units): Units, digits: u32) -> String {
     let mut unit = units[0];
     for larger in &units[1..] {
@@ -206,7 +198,7 @@ fn scaled(mut value: Extended, (factor, units): Units, digits: u32) -> String {
     format!("{}{unit}", value.to_decimal(digits))
 }
 
-/// A time given in microseconds.
+/// Formats a time given in microseconds.
 fn time(us: f64) -> String {
     if us.is_nan() {
         return format!("{NAN}us");
@@ -229,7 +221,7 @@ fn binary(bytes: f64) -> String {
     scaled(Extended::new(bytes), BINARY, 2)
 }
 
-/// A figure of the spectrum's footer, given in microseconds.
+/// Formats a value of the spectrum's footer, given in microseconds.
 fn milliseconds(us: f64) -> String {
     if us.is_nan() {
         return NAN.to_owned();
@@ -237,8 +229,8 @@ fn milliseconds(us: f64) -> String {
     format!("{:.3}", us / 1e3)
 }
 
-/// Right-aligned so that figures stand below each other whether their unit has two letters, one or
-/// none; cut to the width, as wrk2 does.
+/// Right-aligns a figure so that last digits are aligned whether the unit has two letters, one or none. Cuts it to the
+/// width, like wrk2.
 fn column(text: &str, width: usize) -> String {
     let last = text.chars().rev().take(2);
     let pad = 2 - last.filter(char::is_ascii_alphabetic).count();
@@ -251,7 +243,7 @@ mod tests {
     use super::super::sample;
     use super::*;
 
-    /// Printed by wrk2's own functions for the distribution in [`sample::known_to_wrk2`].
+    /// Output of wrk2's own functions for the distribution in [`sample::known_to_wrk2`].
     const GOLDEN: &str = include_str!("testdata/wrk2.txt");
 
     #[test]
@@ -299,7 +291,7 @@ mod tests {
         assert_eq!(column("300.00", 9), " 300.00  ");
     }
 
-    /// What a script that reads wrk2 takes from its output.
+    /// Values that a script reads from wrk2's output.
     struct Read {
         rows: Vec<(f64, f64, u64, f64)>,
         requests: u64,
@@ -315,8 +307,7 @@ mod tests {
         };
         let number = |text: &str| text.parse::<f64>().unwrap();
         let spectrum = text.split("1/(1-Percentile)\n\n").nth(1).unwrap();
-        let rows = spectrum.lines().take_while(|line| !line.starts_with("#["));
-        let rows = rows.map(|line| {
+        let rows = spectrum.lines().take_while(|line| !line.starts_with("#[")).map(|line| {
             let columns: Vec<f64> = line.split_whitespace().map(number).collect();
             assert_eq!(columns.len(), 4, "{line}");
             (columns[0], columns[1], columns[2] as u64, columns[3])

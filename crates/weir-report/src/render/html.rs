@@ -1,6 +1,6 @@
-//! A report as one HTML file that needs nothing else: styles, charts and a few lines of script are in it, fonts are the
-//! system's. A Content-Security-Policy in its head forbids every load, so the file cannot call anywhere even if something
-//! slipped through.
+//! A report as one self-contained HTML file: styles, charts and a few lines of script are embedded, fonts are the
+//! system's. A Content-Security-Policy in its head forbids every load, so the file cannot make requests even if a
+//! reference slipped through.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use crate::tree::{
 use crate::words;
 
 const OUTPUT: Outputs = Outputs::HTML;
-/// With more columns than this, a table of pairs is set smaller.
+/// Number of columns above which a table of pairs is set in smaller type.
 const MANY: usize = 8;
 
 /// Draws a report as one self-contained page.
@@ -27,28 +27,25 @@ pub(crate) fn html(document: &Document) -> String {
     let footer = Escaped(&document.footer);
     page.put(format_args!("<footer>{footer}</footer>\n</main>\n"));
     let script = include_str!("../../templates/script.js");
-    page.put(format_args!(
-        "<script>\n{script}</script>\n</body>\n</html>\n"
-    ));
+    page.put(format_args!("<script>\n{script}</script>\n</body>\n</html>\n"));
     page.out
 }
 
-/// What was written so far.
+/// The page during rendering.
 #[derive(Default)]
 struct Page {
     out: String,
-    /// Whether a section is open.
+    /// True while a section is open.
     in_section: bool,
-    /// Whether the table of contents is written.
+    /// True once the table of contents is written.
     has_contents: bool,
-    /// Links of the table of contents.
     contents: String,
-    /// Charts so far, for their ids.
+    /// Number of charts so far, from which their ids are made.
     charts: usize,
 }
 
 impl Page {
-    /// Writing to a String cannot fail.
+    /// Writes formatted text. Writing to a String cannot fail.
     fn put(&mut self, what: std::fmt::Arguments<'_>) {
         let _ = self.out.write_fmt(what);
     }
@@ -68,7 +65,7 @@ impl Page {
         ));
     }
 
-    /// The page's head ends, with its table of contents, where the first section begins.
+    /// Begins a section. The first one ends the page's header, with its table of contents.
     fn begin_section(&mut self) {
         self.end_section();
         self.in_section = true;
@@ -98,9 +95,11 @@ impl Page {
                 Block::Table(table) => self.table(table),
                 Block::Figure(figure) => self.figure(figure),
                 Block::Code(code) => {
-                    let text = masked(&code.text);
-                    let lines = text.lines().map(|line| Escaped(line).to_string());
-                    let text = lines.collect::<Vec<_>>().join("\n");
+                    let text = masked(&code.text)
+                        .lines()
+                        .map(|line| Escaped(line).to_string())
+                        .collect::<Vec<_>>()
+                        .join("\n");
                     self.put(format_args!("<pre tabindex=\"0\">{text}</pre>\n"));
                 }
                 Block::Fold(fold) => self.fold(fold),
@@ -116,10 +115,7 @@ impl Page {
         match heading.level {
             2 => {
                 self.begin_section();
-                self.put(format_args!(
-                    "<h2 id=\"{}\">{text}{badge}</h2>\n",
-                    heading.id
-                ));
+                self.put(format_args!("<h2 id=\"{}\">{text}{badge}</h2>\n", heading.id));
             }
             _ => self.put(format_args!("<h3>{text}{badge}</h3>\n")),
         }
@@ -131,9 +127,7 @@ impl Page {
 
     fn callout(&mut self, callout: &Callout) {
         let label = callout.label;
-        self.put(format_args!(
-            "<section class=\"answer\" aria-label=\"{label}\">\n"
-        ));
+        self.put(format_args!("<section class=\"answer\" aria-label=\"{label}\">\n"));
         for paragraph in &callout.paragraphs {
             let paragraph = prose(paragraph);
             self.put(format_args!("<p>{paragraph}</p>"));
@@ -176,15 +170,9 @@ impl Page {
     }
 
     fn fold(&mut self, fold: &Fold) {
-        let class = if fold.unusable {
-            " class=\"unusable\""
-        } else {
-            ""
-        };
+        let class = if fold.unusable { " class=\"unusable\"" } else { "" };
         let summary = Escaped(&fold.summary);
-        self.put(format_args!(
-            "<details{class}><summary>{summary}</summary>\n"
-        ));
+        self.put(format_args!("<details{class}><summary>{summary}</summary>\n"));
         self.blocks(&fold.blocks);
         self.out.push_str("</details>\n");
     }
@@ -220,9 +208,7 @@ impl Page {
         let class = if column.left { "" } else { " class=\"num\"" };
         let title = attribute("title", column.title);
         let (head, small) = (Escaped(&column.head), small(&column.small));
-        self.put(format_args!(
-            "<th scope=\"col\"{class}{title}>{head}{small}</th>"
-        ));
+        self.put(format_args!("<th scope=\"col\"{class}{title}>{head}{small}</th>"));
     }
 
     fn row(&mut self, table: &Table, row: &Row, shown: &[usize]) {
@@ -239,13 +225,12 @@ impl Page {
             "" => String::new(),
             part => format!(" class=\"{part}\""),
         };
-        let about = match row.about.0.is_empty() {
-            true => String::new(),
-            false => format!("<span class=\"changes\">{}</span>", inline(&row.about)),
+        let about = if row.about.0.is_empty() {
+            String::new()
+        } else {
+            format!("<span class=\"changes\">{}</span>", inline(&row.about))
         };
-        self.put(format_args!(
-            "<tr{class}><th scope=\"row\">{name}{about}</th>"
-        ));
+        self.put(format_args!("<tr{class}><th scope=\"row\">{name}{about}</th>"));
         for at in shown {
             match row.cells.get(*at) {
                 Some(cell) => self.cell(&table.columns[*at], cell),
@@ -260,9 +245,7 @@ impl Page {
         if !cell.more.is_empty() {
             let more = cell.more.iter().map(|line| prose(line));
             let lines = std::iter::once(content).chain(more);
-            content = lines
-                .map(|line| format!("<span class=\"clause\">{line}</span>"))
-                .collect();
+            content = lines.map(|line| format!("<span class=\"clause\">{line}</span>")).collect();
         }
         content.push_str(&small(&cell.small));
         if !cell.detail.is_empty() {
@@ -273,23 +256,16 @@ impl Page {
             self.out.push_str("<td></td>");
             return;
         }
-        let mut classes = vec![match column.left {
-            true => "words".to_owned(),
-            false => "num".to_owned(),
-        }];
+        let alignment = if column.left { "words" } else { "num" };
+        let mut classes = vec![alignment.to_owned()];
         classes.extend(column.minor.then(|| "line".to_owned()));
         classes.extend(cell.shade.map(|shade| format!("h{shade}")));
-        let label = match column.left {
-            true => String::new(),
-            false => attribute("data-l", &column.head),
-        };
+        let label = if column.left { String::new() } else { attribute("data-l", &column.head) };
         let (classes, title) = (classes.join(" "), attribute("title", &cell.title));
-        self.put(format_args!(
-            "<td class=\"{classes}\"{label}{title}>{content}</td>"
-        ));
+        self.put(format_args!("<td class=\"{classes}\"{label}{title}>{content}</td>"));
     }
 
-    /// A chart for both widths; nothing where there is nothing to draw.
+    /// Draws a chart for both widths. Writes nothing if there is nothing to draw.
     fn figure(&mut self, figure: &Figure) {
         self.charts += 1;
         let id = format!("c{}", self.charts);
@@ -304,10 +280,9 @@ impl Page {
                 both(&|id, width| svg::lines(id, lines, width)) + &legend(lines),
             ),
             Chart::Panels(panels) => ("", svg::panels(&id, panels)),
-            Chart::Bars(bars) => (
-                "",
-                both(&|id, width| svg::bars(id, bars, width)) + &svg::bar_parts(bars),
-            ),
+            Chart::Bars(bars) => {
+                ("", both(&|id, width| svg::bars(id, bars, width)) + &svg::bar_parts(bars))
+            }
             Chart::Multiples(all) => ("", svg::multiples(&id, all)),
             Chart::Closing(closing) => ("", both(&|id, width| svg::closing(id, closing, width))),
         };
@@ -319,7 +294,7 @@ impl Page {
     }
 }
 
-/// A link to each section.
+/// Adds a link to each section.
 fn sections(contents: &mut String, blocks: &[Block]) {
     for block in blocks {
         match block {
@@ -333,10 +308,9 @@ fn sections(contents: &mut String, blocks: &[Block]) {
     }
 }
 
-/// The lines' names, where they cannot stand beside them.
+/// Returns the legend, for lines whose names do not fit beside them.
 fn legend(lines: &Lines) -> String {
-    let drawn = lines.lines.iter().filter(|line| !line.points.is_empty());
-    let keys: String = drawn
+    let keys: String = lines.lines.iter().filter(|line| !line.points.is_empty())
         .map(|line| {
             format!(
                 "<li data-s=\"{}\"><svg viewBox=\"0 0 28 8\" aria-hidden=\"true\"><path class=\"ln {}\" \
@@ -347,10 +321,7 @@ fn legend(lines: &Lines) -> String {
             )
         })
         .collect();
-    match keys.is_empty() {
-        true => keys,
-        false => format!("<ul class=\"legend\">{keys}</ul>"),
-    }
+    if keys.is_empty() { keys } else { format!("<ul class=\"legend\">{keys}</ul>") }
 }
 
 fn class(table: &Table) -> &'static str {
@@ -366,7 +337,7 @@ fn class(table: &Table) -> &'static str {
     }
 }
 
-/// A part as a name of a style.
+/// Returns the style class of a part.
 pub(super) fn part(part: Part) -> &'static str {
     match part {
         Part::Plain | Part::Group => "",
@@ -396,12 +367,9 @@ fn attribute(name: &str, value: &str) -> String {
     }
 }
 
-/// Escaped text with numbers and their units on one line.
+/// Escapes text, and keeps numbers and their units on one line.
 fn prose(text: &str) -> String {
-    Escaped(text)
-        .to_string()
-        .replace(" %", "\u{a0}%")
-        .replace("n = ", "n\u{a0}=\u{a0}")
+    Escaped(text).to_string().replace(" %", "\u{a0}%").replace("n = ", "n\u{a0}=\u{a0}")
 }
 
 fn inline(text: &Text) -> String {
@@ -411,17 +379,14 @@ fn inline(text: &Text) -> String {
         Role::Soft => format!("<span class=\"soft\">{}</span>", prose(text)),
         Role::Code if text.is_empty() => String::new(),
         Role::Code => format!("<code>{}</code>", Escaped(text)),
-        Role::Tone(tone) => format!(
-            "<span class=\"verdict {}\">{}</span>",
-            tone.class(),
-            prose(text)
-        ),
+        Role::Tone(tone) => {
+            format!("<span class=\"verdict {}\">{}</span>", tone.class(), prose(text))
+        }
         Role::Badge(validity) => badge(*validity),
         // A reader that speaks would name each character.
-        Role::Picture => format!(
-            "<span class=\"spark\" aria-hidden=\"true\">{}</span>",
-            Escaped(text)
-        ),
+        Role::Picture => {
+            format!("<span class=\"spark\" aria-hidden=\"true\">{}</span>", Escaped(text))
+        }
     });
     pieces.collect()
 }

@@ -11,8 +11,8 @@ use crate::words;
 
 const OUTPUT: Outputs = Outputs::MARKDOWN;
 
-/// Draws a report as Markdown. Ends with a line feed. Names are escaped, so none can become markup, a link or a cell of
-/// its own.
+/// Renders a report as Markdown that ends with a line feed. Names are escaped, so none can become markup, a link or a
+/// cell of its own.
 pub(crate) fn markdown(document: &Document) -> String {
     let mut out = format!("# {}\n\n", escape(&document.title));
     blocks(&mut out, &document.blocks);
@@ -57,9 +57,8 @@ fn blocks(out: &mut String, all: &[Block]) {
 
 fn heading(out: &mut String, heading: &Heading) {
     let marks = "#".repeat(heading.level.into());
-    let badge = heading.badge.map_or(String::new(), |validity| {
-        format!(", {}", words::validity(validity))
-    });
+    let badge =
+        heading.badge.map_or(String::new(), |validity| format!(", {}", words::validity(validity)));
     let _ = writeln!(out, "{marks} {}{badge}\n", escape(&heading.text));
     if !heading.remark.is_empty() {
         let remark = Text::from(heading.remark.as_str()).sentence();
@@ -72,11 +71,7 @@ fn callout(out: &mut String, callout: &Callout) {
     let paragraphs: Vec<String> = paragraphs.collect();
     let validity = words::validity(callout.badge);
     let label = callout.label;
-    let _ = writeln!(
-        out,
-        "**{label}** ({validity}). {}\n",
-        paragraphs.join("\n\n")
-    );
+    let _ = writeln!(out, "**{label}** ({validity}). {}\n", paragraphs.join("\n\n"));
     let basis = Text::from(callout.basis.as_str()).sentence();
     let _ = writeln!(out, "{}\n", inline(&basis));
 }
@@ -117,9 +112,7 @@ fn table(out: &mut String, table: &Table) {
         if !table.about.is_empty() {
             cells.push(inline(&row.about));
         }
-        let own = shown
-            .iter()
-            .map(|at| row.cells.get(*at).map_or(String::new(), cell));
+        let own = shown.iter().map(|at| row.cells.get(*at).map_or(String::new(), cell));
         cells.extend(own);
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
@@ -135,7 +128,7 @@ fn head(column: &Column) -> String {
     }
 }
 
-/// A cell in one line.
+/// Formats a cell in one line.
 fn cell(cell: &Cell) -> String {
     let mut text = inline(&cell.text);
     for line in &cell.more {
@@ -166,13 +159,13 @@ fn inline(text: &Text) -> String {
     pieces.collect()
 }
 
-/// A fence longer than any run of backticks in the text (CommonMark §4.5).
+/// Returns a fence that is longer than any run of backticks in the text (CommonMark §4.5).
 fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat((longest + 1).max(3))
 }
 
-/// Text for a code span: backticks and bars would end the span or the cell.
+/// Replaces characters that would end a code span or a cell: backticks and bars.
 fn code(text: &str) -> String {
     masked(text)
         .chars()
@@ -186,7 +179,7 @@ fn code(text: &str) -> String {
         .collect()
 }
 
-/// Escapes what Markdown would take for markup (CommonMark §2.4), also inside a table's cell.
+/// Escapes characters that are markup in Markdown (CommonMark §2.4), also inside a table's cell.
 fn escape(text: &str) -> String {
     let shown = masked(text);
     let text = &*shown;

@@ -1,4 +1,4 @@
-//! The outputs that draw a report's tree.
+//! Renderers of a report's tree.
 
 mod html;
 mod markdown;

@@ -1,13 +1,13 @@
-//! A page for a terminal: lines that fit its width, and colours where they are wanted.
+//! A page for a terminal: lines that fit its width, with colours if requested.
 
 use weir_model::record::Validity;
 
 use crate::foreign::{commands, masked};
 use crate::tree::{Outputs, Role, Text, Tone};
 
-/// Widths below this are taken for it.
+/// Minimum width of a page. A narrower terminal is treated as this wide.
 pub(super) const NARROWEST: usize = 40;
-/// Running text is not set wider than this: longer lines are hard to read.
+/// Maximum width of running text, because longer lines are hard to read.
 const WIDEST_TEXT: usize = 100;
 
 /// SGR parameters (ECMA-48 §8.3.117).
@@ -20,15 +20,15 @@ pub(super) mod sgr {
     pub(in crate::render) const CYAN: &str = "36";
 }
 
-/// What was written so far, and for which terminal.
+/// A page during rendering, with the properties of its terminal.
 pub(super) struct Page {
     pub(super) out: String,
     pub(super) output: Outputs,
-    /// Rows, items and paragraphs of one kind that are shown at most.
+    /// Maximum number of rows, items and paragraphs of one kind.
     pub(super) most: usize,
     pub(super) color: bool,
     pub(super) width: usize,
-    /// Whether what comes next belongs to the line before it.
+    /// True if no blank line may precede the next block.
     pub(super) is_joined: bool,
 }
 
@@ -42,16 +42,18 @@ impl Page {
         }
     }
 
-    /// Text in its colours; what has none is in those of `base`.
+    /// Returns text with its colours. Parts without a colour get `base`.
     pub(super) fn painted(&self, text: &Text, base: &str) -> String {
-        let pieces = text.0.iter().map(|(role, text)| match style_of(*role) {
-            "" => self.paint(text, base),
-            style => self.paint(text, style),
-        });
-        pieces.collect()
+        text.0
+            .iter()
+            .map(|(role, text)| match style_of(*role) {
+                "" => self.paint(text, base),
+                style => self.paint(text, style),
+            })
+            .collect()
     }
 
-    /// A line that is painted already.
+    /// Writes a line that has its colours already.
     pub(super) fn put(&mut self, line: &str) {
         self.is_joined = false;
         self.out.push_str(line.trim_end());
@@ -63,14 +65,14 @@ impl Page {
         self.put(&painted);
     }
 
-    /// A blank line, but not two and not at the top.
+    /// Writes a blank line, but not two in a row and not at the top.
     pub(super) fn gap(&mut self) {
         if !self.is_joined && !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }
 
-    /// Running text, wrapped, every line after the first indented by `hang`.
+    /// Writes wrapped running text. Every line after the first is indented by `hang`.
     pub(super) fn text(&mut self, text: &Text, style: &str, hang: usize) {
         let width = self.width.min(WIDEST_TEXT);
         for line in wrapped(text, width, hang) {
@@ -80,7 +82,7 @@ impl Page {
     }
 }
 
-/// Breaks text into lines; each keeps the roles of its words.
+/// Breaks text into lines. Words keep their roles.
 fn wrapped(text: &Text, width: usize, hang: usize) -> Vec<Text> {
     let cleaned: Vec<(Role, String)> = text.0.iter().map(|(role, t)| (*role, clean(t))).collect();
     let whole: String = cleaned.iter().map(|(_, text)| text.as_str()).collect();
@@ -93,9 +95,10 @@ fn wrapped(text: &Text, width: usize, hang: usize) -> Vec<Text> {
         let mut pieces: Vec<(Role, String)> = Vec::new();
         for c in line.chars() {
             // A space is of the role of what stands before it.
-            let role = match c.is_whitespace() {
-                true => pieces.last().map_or(Role::Plain, |(role, _)| *role),
-                false => left.next().unwrap_or(Role::Plain),
+            let role = if c.is_whitespace() {
+                pieces.last().map_or(Role::Plain, |(role, _)| *role)
+            } else {
+                left.next().unwrap_or(Role::Plain)
             };
             match pieces.last_mut() {
                 Some((last, text)) if *last == role => text.push(c),
@@ -107,7 +110,7 @@ fn wrapped(text: &Text, width: usize, hang: usize) -> Vec<Text> {
     lines.collect()
 }
 
-/// How a role is shown; empty: as what is around it.
+/// Returns the style of a role. Empty: the style of the surrounding text.
 fn style_of(role: Role) -> &'static str {
     match role {
         Role::Plain | Role::Code | Role::Picture => "",
@@ -132,7 +135,7 @@ fn validity_style(validity: Validity) -> &'static str {
     }
 }
 
-/// Replaces control characters, escape sequences' first byte among them.
+/// Masks secrets and replaces control characters, including the first byte of escape sequences.
 pub(super) fn clean(text: &str) -> String {
     masked(text)
         .chars()
@@ -156,13 +159,13 @@ pub(super) fn pad_left(text: &str, width: usize) -> String {
     format!("{text:>width$}")
 }
 
-/// Units that stay on the line of their figure.
+/// Units that stay on the same line as their number.
 const UNITS: [&str; 18] = [
     "%", "ns", "µs", "ms", "s", "min", "h", "bytes", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB",
     "MB/s", "CPU", "CPUs",
 ];
 
-/// The words of a text; a figure and its unit are one: `12 ms`, also before a comma.
+/// Splits a text into words. A number and its unit are one word: `12 ms`, also before a comma.
 fn words(text: &str) -> Vec<&str> {
     let is_figure = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
     let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
@@ -171,9 +174,10 @@ fn words(text: &str) -> Vec<&str> {
     while !rest.is_empty() {
         let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let unit = after.split(char::is_whitespace).next().unwrap_or_default();
-        let end = match is_figure(word) && is_unit(unit) {
-            true => rest.len() - after.len() + unit.len(),
-            false => word.len(),
+        let end = if is_figure(word) && is_unit(unit) {
+            rest.len() - after.len() + unit.len()
+        } else {
+            word.len()
         };
         words.push(&rest[..end]);
         rest = rest[end..].trim_start();

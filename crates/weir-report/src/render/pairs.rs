@@ -1,5 +1,5 @@
-//! A table of rows against columns for a terminal: a cell takes two lines, the figure and what belongs to it; a table
-//! wider than the terminal goes on below with the next columns.
+//! A table with named rows and columns for a terminal. A cell has two lines, the figure and its remark. If the table is
+//! wider than the terminal, the remaining columns continue below.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use super::page::{Page, clean, pad_left, pad_right, sgr, width_of, wrap};
 use super::terminal::{LEAST_NAME, NAME};
 use crate::tree::{Cell, Row, Table};
 
-/// Between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
-/// Names of rows are not wrapped into less than this while columns could go below instead.
+/// Minimum width of wrapped row names, as long as columns can continue below instead.
 const SHORTEST: usize = 10;
 
-/// Widths of one table.
+/// Column widths of a table.
 struct Grid {
     name: usize,
     column: usize,
@@ -26,11 +26,7 @@ pub(super) fn pairs(page: &mut Page, table: &Table) {
     for first in (0..table.columns.len()).step_by(at_once) {
         let shown = first..(first + at_once).min(table.columns.len());
         let names = table.columns[shown.clone()].iter();
-        heads(
-            page,
-            &names.map(|column| clean(&column.head)).collect::<Vec<_>>(),
-            &grid,
-        );
+        heads(page, &names.map(|column| clean(&column.head)).collect::<Vec<_>>(), &grid);
         for row in &table.rows {
             one_row(page, row, shown.clone(), &grid);
         }
@@ -38,34 +34,35 @@ pub(super) fn pairs(page: &mut Page, table: &Table) {
 }
 
 fn grid(width: usize, table: &Table) -> Grid {
-    let cells = table.rows.iter().flat_map(|row| &row.cells);
-    let widths = cells.map(|cell| width_of(&cell.text.words()).max(width_of(&cell.small)));
-    let column = widths.max().unwrap_or(0).max(LEAST_NAME);
-    let names = table.rows.iter().map(|row| width_of(&clean(&row.name)));
-    let longest = names.max().unwrap_or(0).clamp(LEAST_NAME, NAME);
+    let column = table
+        .rows
+        .iter()
+        .flat_map(|row| &row.cells)
+        .map(|cell| width_of(&cell.text.words()).max(width_of(&cell.small)))
+        .max()
+        .unwrap_or(0)
+        .max(LEAST_NAME);
+    let longest = table
+        .rows
+        .iter()
+        .map(|row| width_of(&clean(&row.name)))
+        .max()
+        .unwrap_or(0)
+        .clamp(LEAST_NAME, NAME);
     // Where all columns fit beside names that are wrapped, they do.
     let beside = |gap: usize| {
         let columns = table.columns.len() * (column + gap);
         let left = width.saturating_sub(columns);
         (left >= longest.min(SHORTEST)).then_some(left)
     };
-    let (gap, left) = [GAP, 1]
-        .into_iter()
-        .find_map(|gap| Some((gap, beside(gap)?)))
-        .unwrap_or((GAP, longest));
-    Grid {
-        name: longest.min(left),
-        column,
-        gap,
-    }
+    let (gap, left) =
+        [GAP, 1].into_iter().find_map(|gap| Some((gap, beside(gap)?))).unwrap_or((GAP, longest));
+    Grid { name: longest.min(left), column, gap }
 }
 
-/// Names over their columns, the last line of each just above its figures.
+/// Writes the names of columns. The last line of each is just above the figures.
 fn heads(page: &mut Page, names: &[String], grid: &Grid) {
-    let heads: Vec<Vec<String>> = names
-        .iter()
-        .map(|name| wrap(name, grid.column, 0))
-        .collect();
+    let heads: Vec<Vec<String>> = names.iter().map(|name| wrap(name, grid.column, 0)).collect();
     let lines = heads.iter().map(Vec::len).max().unwrap_or(0);
     for line in 0..lines {
         let mut text = pad_right("", grid.name);
@@ -92,7 +89,7 @@ fn one_row(page: &mut Page, row: &Row, columns: Range<usize>, grid: &Grid) {
     }
 }
 
-/// What of a cell stands in a line of its row, set to the right.
+/// Returns the part of a cell for a line of its row, right-aligned.
 fn part_of(page: &Page, cell: &Cell, line: usize, width: usize) -> String {
     match line {
         0 => {

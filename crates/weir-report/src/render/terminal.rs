@@ -1,8 +1,8 @@
 //! A report for a terminal.
 //!
-//! Tables adapt to the width that is given: what stands beside a name has a column of its own where there is room and a
-//! line of its own where there is none. Nothing is cut off: a name too long for its column is wrapped, or takes a line
-//! for itself. Widths count characters, one column each.
+//! Tables adapt to the given width: remarks beside a name get a column of their own if it fits, else a line of their
+//! own. Nothing is cut off: a name too long for its column is wrapped, or gets its own line. Widths count characters,
+//! one column each.
 
 use std::ops::RangeInclusive;
 
@@ -14,42 +14,42 @@ use crate::tree::{
     Row, Style, Table, Text,
 };
 
-/// Longest name that shares a line with its figures.
+/// Maximum length of a name that shares a line with its figures.
 pub(super) const NAME: usize = 24;
-/// The first column is not narrower than this.
+/// Minimum width of the first column.
 pub(super) const LEAST_NAME: usize = 8;
-/// What stands beside a name does so where this much room is left, and takes no more than the other.
+/// Minimum and maximum width of the column of remarks beside names. With less space, remarks get lines of their own.
 const BESIDE: (usize, usize) = (28, 48);
-/// Tables are drawn as such from this width on, and below it where they fit.
+/// Width from which tables are always drawn as tables. On narrower pages they are if they fit.
 const TABLES: usize = 60;
-/// Least width of the names of facts, the space behind them included.
+/// Minimum width of the names of facts, including the space after them.
 const FACT: usize = 14;
 
-/// Rows of a table, items of a list and paragraphs of an answer that a screen shows at most, and at least.
+/// Bounds of the maximum number of rows, items or paragraphs per block of a summary.
 const ON_A_SCREEN: RangeInclusive<usize> = 3..=16;
 
-/// Draws a report for `width` columns, with colours if `color` says so. Ends with a line feed. Control characters are
-/// replaced: no name can steer the terminal.
+/// Renders a report for `width` columns, with colours if `color` says so. Ends with a line feed. Control characters are
+/// replaced, so no name can control the terminal.
 pub(crate) fn terminal(document: &Document, color: bool, width: usize) -> String {
     drawn(document, Outputs::TERMINAL, usize::MAX, color, width)
 }
 
-/// Draws the summary of a report for a terminal of `width` columns, in at most `lines` lines: with as many rows of its
-/// tables and lists as there is room for.
+/// Renders the summary of a report for a terminal of `width` columns, in at most `lines` lines, with as many rows of
+/// its tables and lists as fit.
 pub(crate) fn screen(document: &Document, color: bool, width: usize, lines: usize) -> String {
-    let most = ON_A_SCREEN.rev().find(|most| {
-        let text = drawn(document, Outputs::SCREEN, *most, false, width);
-        height(&text, width) <= lines
-    });
-    let most = most.unwrap_or(*ON_A_SCREEN.start());
+    let most = ON_A_SCREEN
+        .rev()
+        .find(|most| {
+            let text = drawn(document, Outputs::SCREEN, *most, false, width);
+            height(&text, width) <= lines
+        })
+        .unwrap_or(*ON_A_SCREEN.start());
     drawn(document, Outputs::SCREEN, most, color, width)
 }
 
-/// Lines that a text without colours takes: the terminal breaks paths that are too long for it.
+/// Returns the number of terminal lines of a text without colours. The terminal breaks lines that are too long.
 fn height(text: &str, width: usize) -> usize {
-    text.lines()
-        .map(|line| width_of(line).div_ceil(width).max(1))
-        .sum()
+    text.lines().map(|line| width_of(line).div_ceil(width).max(1)).sum()
 }
 
 fn drawn(document: &Document, output: Outputs, most: usize, color: bool, width: usize) -> String {
@@ -68,20 +68,20 @@ fn drawn(document: &Document, output: Outputs, most: usize, color: bool, width: 
     page.out
 }
 
-/// Widths of a table.
+/// Column widths of a table.
 struct Layout<'a> {
-    /// The first column.
+    /// Width of the first column.
     name: usize,
-    /// What stands beside the names.
+    /// Width of the column of remarks. `None`: remarks have lines of their own.
     beside: Option<usize>,
-    /// Between columns.
+    /// Space between columns.
     gap: &'static str,
-    /// The other columns: their widths and their places among all of the table.
+    /// The other columns, each with its width and its index in the table.
     columns: Vec<(usize, usize, &'a Column)>,
 }
 
 impl Layout<'_> {
-    /// The narrowest page that the table fits.
+    /// Returns the narrowest page that the table fits.
     fn least(&self) -> usize {
         let columns = self.columns.iter().map(|(width, ..)| width + 1);
         LEAST_NAME + columns.sum::<usize>()
@@ -112,9 +112,7 @@ impl Page {
                 Block::Figure(_) => {}
                 Block::Code(code) => {
                     self.gap();
-                    masked(&code.text)
-                        .lines()
-                        .for_each(|line| self.line(line, ""));
+                    masked(&code.text).lines().for_each(|line| self.line(line, ""));
                 }
                 Block::Fold(fold) => {
                     self.text(&fold.summary.as_str().into(), "", 0);
@@ -129,18 +127,16 @@ impl Page {
     fn heading(&mut self, heading: &Heading) {
         self.gap();
         let is_section = heading.level == 2;
-        let role = match is_section {
-            true => Role::Strong,
-            false => Role::Plain,
-        };
+        let role = if is_section { Role::Strong } else { Role::Plain };
         let mut text = Text::of(role, heading.text.as_str());
         if let Some(validity) = heading.badge.filter(|_| is_section) {
             text = text.plain(": ").badge(validity);
         }
         if !heading.remark.is_empty() {
-            text = text.plain(match heading.text.ends_with('?') {
-                true => format!(" ({})", heading.remark),
-                false => format!(", {}", heading.remark),
+            text = text.plain(if heading.text.ends_with('?') {
+                format!(" ({})", heading.remark)
+            } else {
+                format!(", {}", heading.remark)
             });
         }
         self.text(&text, "", 4);
@@ -192,7 +188,7 @@ impl Page {
         self.left_out(list.items.len(), "line");
     }
 
-    /// Says how many of `all` there was no room for.
+    /// Writes the number of items of `all` that were left out.
     fn left_out(&mut self, all: usize, noun: &str) {
         let left_out = all.saturating_sub(self.most);
         if left_out > 0 {
@@ -210,19 +206,15 @@ impl Page {
             let mut label = pad_right(&clean(name), width);
             for line in lines {
                 // Figures below each other stay so.
-                match width + width_of(&line.words()) <= self.width {
-                    true => {
-                        let line = self.painted(line, "");
-                        self.put(&format!("{label}{line}"));
-                    }
-                    false => {
-                        for line in narrow(
-                            &clean(&line.words()),
-                            self.width - width.min(self.width / 2),
-                        ) {
-                            self.put(format!("{label}{line}").trim_end());
-                            label = " ".repeat(width.min(self.width / 2));
-                        }
+                if width + width_of(&line.words()) <= self.width {
+                    let line = self.painted(line, "");
+                    self.put(&format!("{label}{line}"));
+                } else {
+                    for line in
+                        narrow(&clean(&line.words()), self.width - width.min(self.width / 2))
+                    {
+                        self.put(format!("{label}{line}").trim_end());
+                        label = " ".repeat(width.min(self.width / 2));
                     }
                 }
                 label = " ".repeat(width);
@@ -237,8 +229,7 @@ impl Page {
         }
         let layout = self.layout(table);
         if self.width < TABLES && layout.least() > self.width {
-            self.first_rows(table)
-                .for_each(|row| self.stacked(table, row, &layout));
+            self.first_rows(table).for_each(|row| self.stacked(table, row, &layout));
             return self.left_out(table.rows.len(), &table.names);
         }
         let head = Row {
@@ -265,22 +256,22 @@ impl Page {
         self.left_out(table.rows.len(), &table.names);
     }
 
-    /// Rows of a table that there is room for.
+    /// Returns the rows of a table that fit, by rank.
     fn first_rows<'a>(&self, table: &'a Table) -> impl Iterator<Item = &'a Row> + use<'a> {
-        let mut ranks: Vec<(usize, usize)> = table
+        let mut ranks: Vec<(usize, usize)> =
+            table.rows.iter().enumerate().map(|(place, row)| (row.rank, place)).collect();
+        ranks.sort_unstable();
+        let last = ranks.get(self.most.saturating_sub(1)).copied();
+        table
             .rows
             .iter()
             .enumerate()
-            .map(|(place, row)| (row.rank, place))
-            .collect();
-        ranks.sort_unstable();
-        let last = ranks.get(self.most.saturating_sub(1)).copied();
-        let rows = table.rows.iter().enumerate();
-        rows.filter(move |(place, row)| last.is_none_or(|last| (row.rank, *place) <= last))
+            .filter(move |(place, row)| last.is_none_or(|last| (row.rank, *place) <= last))
             .map(|(_, row)| row)
     }
 
-    /// A row of a table that is wider than the page: its figures below its name, each behind the head of its column.
+    /// Writes a row of a table that is wider than the page: the name, and below it each figure after the head of its
+    /// column.
     fn stacked(&mut self, table: &Table, row: &Row, layout: &Layout<'_>) {
         self.text(&row.name.as_str().into(), sgr::BOLD, 2);
         if !row.about.0.is_empty() {
@@ -297,14 +288,10 @@ impl Page {
         self.details(table, row);
     }
 
-    /// What does not fit into a row has a line below it.
+    /// Writes a line below a row with the details that have no column.
     fn details(&mut self, table: &Table, row: &Row) {
         let shown = table.shown(self.output);
-        let cells = || {
-            shown
-                .iter()
-                .filter_map(|at| Some((*at, row.cells.get(*at)?)))
-        };
+        let cells = || shown.iter().filter_map(|at| Some((*at, row.cells.get(*at)?)));
         let mut parts: Vec<String> = Vec::new();
         for (at, cell) in cells().filter(|(at, _)| table.columns[*at].below) {
             let text = joined(cell);
@@ -313,9 +300,7 @@ impl Page {
             }
         }
         parts.extend(
-            cells()
-                .map(|(_, cell)| cell.detail.clone())
-                .filter(|detail| !detail.is_empty()),
+            cells().map(|(_, cell)| cell.detail.clone()).filter(|detail| !detail.is_empty()),
         );
         if !parts.is_empty() {
             self.below(&parts.join("; ").into());
@@ -328,24 +313,34 @@ impl Page {
         self.text(&text, sgr::DIM, 4);
     }
 
-    /// The first column gets what the others leave, and no more than the names need. Where names do not fit, columns
-    /// move together by one space.
+    /// Computes the widths of a table. The first column gets the remaining width, but no more than the names need. If
+    /// names do not fit, the gap between columns shrinks by one space.
     fn layout<'a>(&self, table: &'a Table) -> Layout<'a> {
-        let shown = table.shown(self.output).into_iter();
-        let mut columns: Vec<(usize, usize, &Column)> = shown
+        let mut columns: Vec<(usize, usize, &Column)> = table
+            .shown(self.output)
+            .into_iter()
             .filter(|at| !table.columns[*at].below)
             .map(|at| {
                 let column = &table.columns[at];
-                let cells = table.rows.iter().filter_map(|row| row.cells.get(at));
-                let widths = cells.map(|cell| width_of(&figure(cell, column).words()));
-                let width = widths.max().unwrap_or(0).max(width_of(&head(column)));
+                let width = table
+                    .rows
+                    .iter()
+                    .filter_map(|row| row.cells.get(at))
+                    .map(|cell| width_of(&figure(cell, column).words()))
+                    .max()
+                    .unwrap_or(0)
+                    .max(width_of(&head(column)));
                 (width, at, column)
             })
             .collect();
         let names = table.rows.iter().map(|row| row.name.as_str());
-        let names = names.chain([table.names.as_str()]).map(width_of);
-        let wanted = names.filter(|width| *width <= NAME).max();
-        let wanted = wanted.unwrap_or(0).max(LEAST_NAME);
+        let wanted = names
+            .chain([table.names.as_str()])
+            .map(width_of)
+            .filter(|width| *width <= NAME)
+            .max()
+            .unwrap_or(0)
+            .max(LEAST_NAME);
         while let Some((.., column)) = columns.last()
             && column.spare
             && wanted + columns.iter().map(|(width, ..)| width + 1).sum::<usize>() > self.width
@@ -365,7 +360,7 @@ impl Page {
         }
     }
 
-    /// One line of a table, or more when the name or what stands beside it need them.
+    /// Writes a row of a table, in several lines if the name or its remark needs them.
     fn row(&mut self, row: &Row, style: &str, layout: &Layout<'_>) {
         let Layout { name, gap, .. } = *layout;
         let whole = clean(&row.name);
@@ -397,11 +392,7 @@ impl Page {
 
     fn cells(&self, row: &Row, style: &str, layout: &Layout<'_>) -> String {
         // The names' style is theirs alone, but for a head's.
-        let style = if style == sgr::DIM && row.part == Part::Plain {
-            style
-        } else {
-            ""
-        };
+        let style = if style == sgr::DIM && row.part == Part::Plain { style } else { "" };
         let mut line = String::new();
         for (width, at, column) in &layout.columns {
             let Some(cell) = row.cells.get(*at) else {
@@ -411,10 +402,7 @@ impl Page {
             let blank = " ".repeat(width.saturating_sub(width_of(&text.words())));
             let painted = self.painted(&text, style);
             line.push_str(layout.gap);
-            line.push_str(&match column.left {
-                true => painted + &blank,
-                false => blank + &painted,
-            });
+            line.push_str(&if column.left { painted + &blank } else { blank + &painted });
         }
         line
     }
@@ -431,26 +419,25 @@ fn head(column: &Column) -> String {
     }
 }
 
-/// A cell with what belongs to its figure, where its column shows that.
+/// Returns the text of a cell, with its remark in brackets if the column shows that.
 fn figure(cell: &Cell, column: &Column) -> Text {
     let mut text = cell.text.clone();
     let more = cell.more.iter().map(|line| format!("; {line}"));
     text.0.extend(more.map(|line| (Role::Plain, line)));
-    match column.whole && !cell.small.is_empty() {
-        true => text.plain(format!(" ({})", cell.small)),
-        false => text,
+    if column.whole && !cell.small.is_empty() {
+        text.plain(format!(" ({})", cell.small))
+    } else {
+        text
     }
 }
 
-/// All lines of a cell in one.
+/// Joins all lines of a cell.
 fn joined(cell: &Cell) -> String {
     let first = cell.text.words();
-    let lines = std::iter::once(&first).chain(&cell.more);
-    lines.cloned().collect::<Vec<_>>().join("; ")
+    std::iter::once(&first).chain(&cell.more).cloned().collect::<Vec<_>>().join("; ")
 }
 
-/// A fact in at most `room` columns: figures stay below each other as long as they fit, and what is remarked behind them goes
-/// below.
+/// Wraps a fact to `room` columns. Figures stay aligned as long as they fit, and the remark after them goes below.
 fn narrow(text: &str, room: usize) -> Vec<String> {
     let is_figure = |text: &str| text.contains(|c: char| c.is_ascii_digit());
     match text.rsplit_once("   ") {

@@ -1,4 +1,4 @@
-//! Every kind of block in every output, and names that are none.
+//! Tests of every kind of block in every output, and of hostile names.
 
 use weir_model::record::Validity;
 
@@ -6,20 +6,14 @@ use super::{html, markdown, terminal};
 use crate::tree::*;
 
 fn document(blocks: Vec<Block>) -> Document {
-    Document {
-        title: "T".to_owned(),
-        source: "run".to_owned(),
-        footer: "weir".to_owned(),
-        blocks,
-    }
+    Document { title: "T".to_owned(), source: "run".to_owned(), footer: "weir".to_owned(), blocks }
 }
 
-/// What the outputs draw of a block: for a terminal of 60 columns, as Markdown, and as HTML.
+/// Renders a block in each output: for a terminal of 60 columns, as Markdown, and as HTML.
 fn drawn(block: Block) -> [String; 3] {
     let document = document(vec![block]);
     let page = html(&document);
-    let body = page.split("<h1>T</h1>\n").nth(1).unwrap();
-    let body = body.split("<nav").next().unwrap();
+    let body = page.split("<h1>T</h1>\n").nth(1).unwrap().split("<nav").next().unwrap();
     [
         terminal(&document, false, 60)[1..].trim().to_owned(),
         markdown(&document)[3..].trim().to_owned(),
@@ -30,52 +24,31 @@ fn drawn(block: Block) -> [String; 3] {
 fn table() -> Table {
     let toned = Cell::tone(Tone::Worse, "▼ worse").detail("because");
     let cells = |n: &str| [Cell::from(n).small("1–2"), toned.clone(), "aside".into()];
-    Table {
-        about: "changes",
-        ..Table::new(Kind::Compare, "What it shows", "arm")
-    }
-    .columns([
-        Column::new("ratio").small("interval").short("r").whole(),
-        Column::left("verdict"),
-        Column::new("only files").only(Outputs::FILES).minor("why"),
-    ])
-    .rows([
-        Row::new("a", [Cell::from("1")]).part(Part::Baseline),
-        Row::new("b", cells("2"))
-            .about("gzip: on")
-            .part(Part::Control),
-    ])
+    Table { about: "changes", ..Table::new(Kind::Compare, "What it shows", "arm") }
+        .columns([
+            Column::new("ratio").small("interval").short("r").whole(),
+            Column::left("verdict"),
+            Column::new("only files").only(Outputs::FILES).minor("why"),
+        ])
+        .rows([
+            Row::new("a", [Cell::from("1")]).part(Part::Baseline),
+            Row::new("b", cells("2")).about("gzip: on").part(Part::Control),
+        ])
 }
 
 fn pairs() -> Table {
-    let cell = || {
-        Cell::tone(Tone::Better, "▲ 2×")
-            .small("1–3")
-            .title("b against a")
-    };
+    let cell = || Cell::tone(Tone::Better, "▲ 2×").small("1–3").title("b against a");
     Table::new(Kind::Pairs, "Pairs", "row")
         .columns(["a", "b"].map(Column::new))
         .rows(["a", "b"].map(|name| Row::new(name, [cell(), cell()])))
 }
 
 fn heat() -> Table {
-    let shaded = Cell {
-        shade: Some(3),
-        ..Cell::from("7")
-    };
-    let group = Row {
-        badge: Some(Validity::Suspect),
-        ..Row::new("g", []).part(Part::Group)
-    };
-    Table {
-        caption: "in ms".to_owned(),
-        ..Table::new(Kind::Heat, "Heat", "c")
-    }
-    .columns([Column::new("100"), Column::left("lines").below()])
-    .rows([
-        group,
-        Row::new("1", [shaded, Cell::lines(["x", "y"].map(str::to_owned))]),
-    ])
+    let shaded = Cell { shade: Some(3), ..Cell::from("7") };
+    let group = Row { badge: Some(Validity::Suspect), ..Row::new("g", []).part(Part::Group) };
+    Table { caption: "in ms".to_owned(), ..Table::new(Kind::Heat, "Heat", "c") }
+        .columns([Column::new("100"), Column::left("lines").below()])
+        .rows([group, Row::new("1", [shaded, Cell::lines(["x", "y"].map(str::to_owned))])])
 }
 
 fn figure() -> Figure {
@@ -100,24 +73,15 @@ fn figure() -> Figure {
     }
 }
 
-/// A block of each kind.
 fn every_block() -> [(&'static str, Block); 16] {
     let code = Text::from("see ").and(Role::Code, "x");
-    let item = Text::validity(Validity::Invalid)
-        .plain(" ")
-        .and(Role::Strong, "rule");
-    let list = List {
-        items: vec![item.plain(": seen").and(Role::Soft, " (a)")],
-        attached: true,
-    };
+    let item = Text::validity(Validity::Invalid).plain(" ").and(Role::Strong, "rule");
+    let list = List { items: vec![item.plain(": seen").and(Role::Soft, " (a)")], attached: true };
     let facts = vec![
         ("CPU".to_owned(), vec!["one".into(), "two".into()]),
         fact("mode", Text::of(Role::Code, "on")),
     ];
-    let yaml = Code {
-        language: "yaml",
-        text: "a: 1\n\tb: <c>\n".to_owned(),
-    };
+    let yaml = Code { language: "yaml", text: "a: 1\n\tb: <c>\n".to_owned() };
     let callout = Callout {
         label: "Answer",
         badge: Validity::Valid,
@@ -142,10 +106,7 @@ fn every_block() -> [(&'static str, Block); 16] {
         ("facts", Block::Facts(facts)),
         ("code", Block::Code(yaml)),
         ("fold", Block::Fold(fold)),
-        (
-            "Markdown alone",
-            Block::Only(Outputs::MARKDOWN, vec![text(Style::Plain, "x")]),
-        ),
+        ("Markdown alone", Block::Only(Outputs::MARKDOWN, vec![text(Style::Plain, "x")])),
         ("table", Block::Table(table())),
         ("pairs", Block::Table(pairs())),
         ("heat", Block::Table(heat())),
@@ -153,7 +114,6 @@ fn every_block() -> [(&'static str, Block); 16] {
     ]
 }
 
-/// One table for all: block by block, what each output draws.
 #[test]
 fn every_block_is_drawn_by_every_output() {
     let mut all = String::new();
@@ -167,17 +127,9 @@ fn every_block_is_drawn_by_every_output() {
 
 #[test]
 fn sections_are_linked_and_their_heads_carry_the_validity() {
-    let heading = Heading::section("one", "One")
-        .badge(Validity::Invalid)
-        .remark("a clause");
-    let document = document(vec![Block::Only(
-        Outputs::ALL,
-        vec![Block::Heading(heading)],
-    )]);
-    assert_eq!(
-        terminal(&document, false, 80),
-        "T\n\nOne: INVALID, a clause\n"
-    );
+    let heading = Heading::section("one", "One").badge(Validity::Invalid).remark("a clause");
+    let document = document(vec![Block::Only(Outputs::ALL, vec![Block::Heading(heading)])]);
+    assert_eq!(terminal(&document, false, 80), "T\n\nOne: INVALID, a clause\n");
     assert_eq!(markdown(&document), "# T\n\n## One, INVALID\n\nA clause.\n");
     let page = html(&document);
     for expected in [
@@ -190,44 +142,25 @@ fn sections_are_linked_and_their_heads_carry_the_validity() {
 
 #[test]
 fn colours_are_for_roles() {
-    let toned = Text::of(Role::Tone(Tone::Better), "up")
-        .plain(" and ")
-        .and(Role::Soft, "down");
+    let toned = Text::of(Role::Tone(Tone::Better), "up").plain(" and ").and(Role::Soft, "down");
     let document = document(vec![clause(Style::Plain, toned)]);
     let colored = terminal(&document, true, 80);
-    assert_eq!(
-        colored,
-        "\x1b[1mT\x1b[0m\n\x1b[32mup \x1b[0mand \x1b[2mdown\x1b[0m\n"
-    );
+    assert_eq!(colored, "\x1b[1mT\x1b[0m\n\x1b[32mup \x1b[0mand \x1b[2mdown\x1b[0m\n");
 }
 
-/// A document with a name in every place that takes one.
+/// Returns a document with `name` in every place for a name.
 fn everywhere(name: &str) -> Document {
     let own = || name.to_owned();
-    let words = || {
-        Text::from(name)
-            .and(Role::Code, name)
-            .and(Role::Strong, name)
-            .and(Role::Soft, name)
-    };
+    let words =
+        || Text::from(name).and(Role::Code, name).and(Role::Strong, name).and(Role::Soft, name);
     let cell = Cell {
         shade: None,
         text: words(),
-        ..Cell::lines([own(), own()])
-            .small(name)
-            .detail(name)
-            .title(name)
+        ..Cell::lines([own(), own()]).small(name).detail(name).title(name)
     };
     let table = |kind| {
-        let table = Table {
-            caption: own(),
-            about: "about",
-            ..Table::new(kind, name, name)
-        };
-        let columns = [
-            Column::new(name).small(name).whole(),
-            Column::left(name).below(),
-        ];
+        let table = Table { caption: own(), about: "about", ..Table::new(kind, name, name) };
+        let columns = [Column::new(name).small(name).whole(), Column::left(name).below()];
         let row = Row::new(name, [cell.clone(), cell.clone()]).about(words());
         Block::Table(table.columns(columns).rows([row]))
     };
@@ -247,15 +180,9 @@ fn everywhere(name: &str) -> Document {
             basis: own(),
         }),
         clause(Style::Plain, words()),
-        Block::List(List {
-            items: vec![words()],
-            attached: false,
-        }),
+        Block::List(List { items: vec![words()], attached: false }),
         Block::Facts(vec![(own(), vec![words()])]),
-        Block::Code(Code {
-            language: "yaml",
-            text: own(),
-        }),
+        Block::Code(Code { language: "yaml", text: own() }),
         table(Kind::Compare),
         table(Kind::Pairs),
         table(Kind::Heat),
@@ -282,11 +209,7 @@ fn no_name_breaks_an_output() {
     ] {
         let document = everywhere(name);
         let page = html(&document);
-        assert_eq!(
-            page.matches('<').count(),
-            tags,
-            "markup of {name:?} in\n{page}"
-        );
+        assert_eq!(page.matches('<').count(), tags, "markup of {name:?} in\n{page}");
         assert_eq!(page.matches("<script").count(), 1, "{name:?}");
         for output in [&terminal(&document, false, 80), &page] {
             let steers = |c: char| c.is_control() && c != '\n';
@@ -308,21 +231,18 @@ fn no_name_breaks_an_output() {
     }
 }
 
-/// Whether markup stands in code spans alone, where it is none.
+/// Returns true if markup is only in code spans, in which it has no effect.
 fn markup_in_code(text: &str, markup: &str) -> bool {
     let outside = text.lines().map(|line| {
-        let parts = line.split('`').step_by(2);
-        parts
-            .collect::<Vec<_>>()
-            .join(" ")
-            .replace(&format!("\\{markup}"), "")
+        line.split('`').step_by(2).collect::<Vec<_>>().join(" ").replace(&format!("\\{markup}"), "")
     });
     outside.into_iter().all(|line| !line.contains(markup))
 }
 
-/// Bars that divide cells, line by line.
+/// Counts the bars that divide cells, line by line.
 fn cells(text: &str) -> Vec<usize> {
-    let rows = text.lines().filter(|line| line.starts_with("| "));
-    rows.map(|line| line.replace("\\|", "").matches('|').count())
+    text.lines()
+        .filter(|line| line.starts_with("| "))
+        .map(|line| line.replace("\\|", "").matches('|').count())
         .collect()
 }

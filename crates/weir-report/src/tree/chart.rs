@@ -1,16 +1,16 @@
-//! Charts as data.
+//! Data of charts.
 
 use super::table::Part;
 use super::text::{Text, Tone};
 
-/// A chart with its caption. Outputs that cannot draw have the tables beside it.
+/// A chart with its caption. Outputs without charts have the same data in tables.
 #[derive(Debug)]
 pub(crate) struct Figure {
     pub(crate) caption: Text,
     pub(crate) chart: Chart,
 }
 
-/// A chart as data.
+/// Data of a chart.
 #[derive(Debug)]
 pub(crate) enum Chart {
     Forest(Forest),
@@ -21,36 +21,36 @@ pub(crate) enum Chart {
     Multiples(Vec<Multiple>),
 }
 
-/// Ratios with their intervals, a row each, around 1.
+/// Ratios with their intervals around 1, one per row.
 #[derive(Debug, Clone)]
 pub(crate) struct Forest {
     pub(crate) title: String,
     /// Half-width of the band in which ratios count as equal.
     pub(crate) band: f64,
-    /// What lies to the left of 1 and to the right.
+    /// Descriptions of the sides below and above 1.
     pub(crate) sides: [&'static str; 2],
-    /// Whether what is near 1 alone is shown; nothing is drawn when that is (nearly) everything.
+    /// True if only the effects near 1 are shown. Nothing is drawn if these are (nearly) all.
     pub(crate) close_up: bool,
     pub(crate) rows: Vec<ForestRow>,
 }
 
-/// A ratio and what is said of it.
+/// A ratio with its verdict.
 #[derive(Debug, Clone)]
 pub(crate) struct ForestRow {
     pub(crate) label: String,
     pub(crate) part: Part,
     pub(crate) mark: Mark,
     pub(crate) tone: Tone,
-    /// The verdict in one word.
+    /// Verdict in one word.
     pub(crate) word: &'static str,
     pub(crate) ratio: String,
-    /// The ratio and its interval.
+    /// Ratio and interval as text.
     pub(crate) figures: String,
     pub(crate) because: String,
     pub(crate) effect: Option<Effect>,
 }
 
-/// A shape for each verdict, so that colour is never alone.
+/// Shape of a verdict, so that colour is never the only sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     Up,
@@ -60,7 +60,7 @@ pub(crate) enum Mark {
     Cross,
 }
 
-/// A ratio as a chart draws it. All three are above zero; the bounds may be infinite or zero.
+/// A ratio to draw. All three values are above zero; the bounds may be infinite or zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Effect {
     pub(crate) ratio: f64,
@@ -72,26 +72,26 @@ pub(crate) struct Effect {
 #[derive(Debug)]
 pub(crate) struct Lines {
     pub(crate) title: String,
-    /// What a line stands for: `arm`.
+    /// Kind of thing that each line represents: `arm`.
     pub(crate) each: &'static str,
     pub(crate) axis: Axis,
     pub(crate) lines: Vec<Line>,
-    /// What the axes cover: at least the lines.
+    /// Ranges of the axes, at least those of the lines.
     pub(crate) extent: Extent,
-    /// What else is shown, where lines are over the rate.
+    /// Marks besides the lines, if these are over the rate.
     pub(crate) marks: Option<Marks>,
 }
 
-/// What a curve over the rate is held against.
+/// Marks that a curve over the rate is compared with.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// From one rate to another, and what that is.
+    /// Range of rates and its name.
     pub(crate) band: Option<((f64, f64), String)>,
-    /// A time in nanoseconds, and what that is.
+    /// Time in nanoseconds and its name.
     pub(crate) level: Option<(f64, String)>,
-    /// A rate, and what that is.
+    /// Rate and its name.
     pub(crate) at: Option<(f64, String)>,
-    /// What lines were made of.
+    /// Measurements that the lines result from.
     pub(crate) dots: Vec<Dot>,
 }
 
@@ -99,41 +99,40 @@ pub(crate) struct Marks {
 #[derive(Debug)]
 pub(crate) struct Dot {
     pub(crate) rate: f64,
-    /// Nanoseconds; `None`, without end, is drawn at the upper edge.
+    /// Time in nanoseconds. `None`, infinite, is drawn at the upper edge.
     pub(crate) ns: Option<f64>,
-    /// Whether it is drawn hollow: it did not hold.
+    /// True if the rate did not hold. The dot is drawn hollow.
     pub(crate) is_hollow: bool,
-    /// Whether it is drawn larger: it lasted long.
+    /// True if the measurement was long. The dot is drawn larger.
     pub(crate) is_long: bool,
     pub(crate) tooltip: String,
 }
 
-/// What lines are over.
+/// Horizontal axis of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Axis {
-    /// 1/(1-quantile), logarithmic, so that each further nine takes the same room.
+    /// 1/(1-quantile), logarithmic, so that each further nine takes the same space.
     Nines,
     /// Requests per second from 0.
     Rate,
 }
 
-/// One line.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// Its figures in words.
+    /// Figures of the line in words.
     pub(crate) tooltip: String,
-    /// Colour and dash, as names of styles.
+    /// Style classes for colour and dash.
     pub(crate) class: String,
-    /// Its place among the series.
+    /// Index among the series, which selects the legend entry to highlight.
     pub(crate) series: usize,
-    /// Whether it is drawn over the others: what everything is compared with.
+    /// True if the line is drawn over the others, because these are compared with it.
     pub(crate) front: bool,
-    /// Ascending; a time without end is drawn at the upper edge.
+    /// Points in ascending order. An infinite time is drawn at the upper edge.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What axes cover.
+/// Ranges of axes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Extent {
     pub(crate) right: f64,
@@ -142,25 +141,22 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Times that differ by more than this factor are drawn on a logarithmic axis.
+    /// Ratio of the largest to the smallest time above which the axis is logarithmic.
     const LINEAR_UP_TO: f64 = 12.0;
 
     pub(crate) fn of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Extent {
-        let none = Extent {
-            right: 0.0,
-            low: f64::INFINITY,
-            high: 1.0,
-        };
-        let points = lines.into_iter().flat_map(|line| &line.points);
-        let seen = points.filter(|(_, ns)| ns.is_finite());
-        seen.fold(none, |extent, &(x, ns)| Extent {
-            right: extent.right.max(x),
-            low: extent.low.min(ns.max(1.0)),
-            high: extent.high.max(ns),
-        })
+        let none = Extent { right: 0.0, low: f64::INFINITY, high: 1.0 };
+        lines.into_iter().flat_map(|line| &line.points).filter(|(_, ns)| ns.is_finite()).fold(
+            none,
+            |extent, &(x, ns)| Extent {
+                right: extent.right.max(x),
+                low: extent.low.min(ns.max(1.0)),
+                high: extent.high.max(ns),
+            },
+        )
     }
 
-    /// The same with room for some more times.
+    /// Extends the range to include some more times.
     pub(crate) fn with(self, times: impl IntoIterator<Item = f64>) -> Extent {
         times.into_iter().fold(self, |extent, ns| Extent {
             low: extent.low.min(ns.max(1.0)),
@@ -169,76 +165,76 @@ impl Extent {
         })
     }
 
-    /// Whether times are drawn on a logarithmic axis.
+    /// Returns true if times are drawn on a logarithmic axis.
     pub(crate) fn is_log(&self) -> bool {
         self.high / self.low > Extent::LINEAR_UP_TO
     }
 }
 
-/// An interval of rates that closes over time.
+/// An interval of rates that narrows over time.
 #[derive(Debug)]
 pub(crate) struct Closing {
     pub(crate) title: String,
-    /// What the axis below counts: `seconds of measured load`.
+    /// Caption of the horizontal axis: `seconds of measured load`.
     pub(crate) over: &'static str,
-    /// (second from which on, from this rate, to that one), in order of time; the last one is the end.
+    /// Steps in order of time: second, low rate and high rate from then on. The last step is the end.
     pub(crate) steps: Vec<(f64, f64, f64)>,
-    /// (second, rate): what was tried for long.
+    /// Second of each long trial, and the trial as a dot.
     pub(crate) dots: Vec<(f64, Dot)>,
 }
 
-/// Small multiples over time: all with the same axes, the first behind each.
+/// Small multiples over time, all with the same axes and with the first panel in the background.
 #[derive(Debug)]
 pub(crate) struct Panels {
-    /// What is shown: `completed requests per second`.
+    /// Description of the values: `completed requests per second`.
     pub(crate) what: &'static str,
-    /// Whether values are times in nanoseconds, and not rates.
+    /// True if values are times in nanoseconds, false if they are rates.
     pub(crate) times: bool,
     pub(crate) panels: Vec<Panel>,
 }
 
-/// One of them.
+/// A panel of [`Panels`].
 #[derive(Debug, Clone)]
 pub(crate) struct Panel {
     pub(crate) name: String,
-    /// Number of its colour.
+    /// Index of the colour.
     pub(crate) hue: usize,
-    /// Whether it is what the others are compared with.
+    /// True if the panel is the one that others are compared with.
     pub(crate) is_baseline: bool,
-    /// (seconds, value): seconds finite, the value not where there is none.
+    /// Pairs of seconds (finite) and value. A missing value is not finite.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Times as bars, each made of parts that follow one another; all with one axis from 0.
+/// Times as bars that are stacked from parts, all with one axis from 0.
 #[derive(Debug)]
 pub(crate) struct Bars {
     pub(crate) title: String,
     pub(crate) bars: Vec<Bar>,
 }
 
-/// One of them.
+/// A bar of [`Bars`].
 #[derive(Debug)]
 pub(crate) struct Bar {
     pub(crate) name: String,
-    /// Name, number of its colour, nanoseconds.
+    /// Parts: name, index of the colour, nanoseconds.
     pub(crate) parts: Vec<(&'static str, usize, f64)>,
 }
 
-/// One of several small charts, each with axes of its own, the value from 0 up.
+/// One of several small charts, each with its own axes. The vertical axis starts at 0.
 #[derive(Debug)]
 pub(crate) struct Multiple {
-    /// Stands above it.
+    /// Name above the chart.
     pub(crate) name: String,
-    /// What it shows, for those who cannot see it.
+    /// Description for users who cannot see the chart.
     pub(crate) said: String,
-    /// Of its values, as quantities have it: `share`, `bytes/s`.
+    /// Unit of the values, as in quantities: `share`, `bytes/s`.
     pub(crate) unit: String,
-    /// From where to where it goes, and how both ends are labelled.
+    /// Range of the horizontal axis, and the labels of its ends.
     pub(crate) across: ((f64, f64), (String, String)),
-    /// Single values.
+    /// Single points.
     pub(crate) dots: Vec<(f64, f64)>,
-    /// A line through these.
+    /// Points of a line.
     pub(crate) line: Vec<(f64, f64)>,
-    /// Where something changes, and from where to where that may be.
+    /// Position at which the slope changes, and the interval of that position.
     pub(crate) bend: Option<(f64, (f64, f64))>,
 }

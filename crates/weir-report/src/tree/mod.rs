@@ -1,8 +1,8 @@
-//! A report as a tree of blocks, filled once and drawn by every output.
+//! A report as a tree of blocks, filled once and rendered by every output.
 //!
-//! All texts are finished: numbers are formatted, names are resolved, nothing is escaped. Whoever draws the tree escapes
-//! for the output and knows nothing of studies, loads and metrics. Outputs differ in how much they show, not in what:
-//! [`Block::Only`] and [`Column::only`] say who shows a part.
+//! All texts are finished: numbers are formatted, names are resolved, nothing is escaped. The renderer of an output
+//! escapes for it, and knows nothing of studies, loads and metrics. Outputs differ only in how much they show:
+//! [`Block::Only`] and [`Column::only`] select the outputs of a part.
 
 mod chart;
 mod table;
@@ -19,13 +19,13 @@ pub(crate) use text::*;
 /// A whole report.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
-    /// What it is about; empty where the first block says so.
+    /// Title of the report. Empty if the first block is enough.
     pub(crate) title: String,
-    /// Where it comes from, above the title of a page.
+    /// Source of the report, shown above the title of a page.
     pub(crate) source: String,
-    /// The last line of a page.
+    /// Last line of a page.
     pub(crate) footer: String,
-    /// In the order in which they are read.
+    /// Blocks in reading order.
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -36,27 +36,27 @@ pub(crate) enum Block {
     Callout(Callout),
     Paragraph(Paragraph),
     List(List),
-    /// Names with one line or more each.
+    /// Names with one or more lines each.
     Facts(Vec<(String, Vec<Text>)>),
     Table(Table),
     Figure(Figure),
     Code(Code),
     Fold(Fold),
-    /// Shown by these outputs alone.
+    /// Blocks for these outputs only.
     Only(Outputs, Vec<Block>),
 }
 
-/// The head of a section.
+/// Heading of a section or of a part of one.
 #[derive(Debug)]
 pub(crate) struct Heading {
-    /// 2 for a section, 3 for a part of one.
+    /// Level: 2 for a section, 3 for a part of one.
     pub(crate) level: u8,
-    /// The anchor of a section, unique in the report.
+    /// Anchor of a section, unique in the report.
     pub(crate) id: String,
     pub(crate) text: String,
-    /// Whether the figures below may be believed.
+    /// Validity of the figures below.
     pub(crate) badge: Option<Validity>,
-    /// A clause about it.
+    /// Clause about the section.
     pub(crate) remark: String,
 }
 
@@ -72,51 +72,42 @@ impl Heading {
     }
 
     pub(crate) fn part(text: impl Into<String>) -> Heading {
-        Heading {
-            level: 3,
-            ..Heading::section("", text)
-        }
+        Heading { level: 3, ..Heading::section("", text) }
     }
 
     pub(crate) fn badge(self, validity: Validity) -> Heading {
-        Heading {
-            badge: Some(validity),
-            ..self
-        }
+        Heading { badge: Some(validity), ..self }
     }
 
     pub(crate) fn remark(self, remark: &str) -> Heading {
-        Heading {
-            remark: remark.to_owned(),
-            ..self
-        }
+        Heading { remark: remark.to_owned(), ..self }
     }
 }
 
-/// What everything comes to.
+/// The answer of the report.
 #[derive(Debug)]
 pub(crate) struct Callout {
-    /// What it is: `Answer`.
+    /// Name of the callout: `Answer`.
     pub(crate) label: &'static str,
     pub(crate) badge: Validity,
     pub(crate) paragraphs: Vec<String>,
-    /// A clause on what it rests on.
+    /// Clause about the basis of the answer.
     pub(crate) basis: String,
 }
 
 /// Running text.
 #[derive(Debug)]
 pub(crate) struct Paragraph {
-    /// Stands before it with a colon: `A/A`.
+    /// Label before the text, followed by a colon: `A/A`.
     pub(crate) label: &'static str,
     pub(crate) style: Style,
     pub(crate) text: Text,
-    /// Whether it is part of a sentence: files begin it with a capital letter and end it with a stop.
+    /// True if the text is a clause. Files begin it with a capital letter and end it with a full stop.
     pub(crate) clause: bool,
 }
 
 impl Paragraph {
-    /// In a file, behind its label.
+    /// Formats the paragraph for a file, after its label.
     pub(crate) fn drawn(&self, inline: fn(&Text) -> String) -> String {
         match (self.clause, self.label) {
             (true, "") => inline(&self.text.sentence()),
@@ -129,89 +120,80 @@ impl Paragraph {
     }
 }
 
-/// What a paragraph is for.
+/// Purpose of a paragraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
-    /// The question of the report.
+    /// The question that the report answers.
     Lead,
     Strong,
     Soft,
-    /// Something that the reader must not miss.
+    /// A warning that the reader must not miss.
     Warning,
 }
 
-/// Items without an order.
+/// An unordered list.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) items: Vec<Text>,
-    /// Whether it goes on with what stands before it.
+    /// True if the list continues the block before it, without a blank line.
     pub(crate) attached: bool,
 }
 
-/// Text as it is.
+/// Preformatted text.
 #[derive(Debug)]
 pub(crate) struct Code {
-    /// `yaml`; empty where there is none.
+    /// Language, such as `yaml`. Empty if it has none.
     pub(crate) language: &'static str,
     pub(crate) text: String,
 }
 
-/// What most readers need not see.
+/// Blocks that are hidden at first, because most readers do not need them.
 #[derive(Debug)]
 pub(crate) struct Fold {
     pub(crate) summary: String,
-    /// Whether its figures are not to be used.
+    /// True if the figures in the blocks must not be used.
     pub(crate) unusable: bool,
     pub(crate) blocks: Vec<Block>,
 }
 
 fn paragraph(label: &'static str, style: Style, text: Text, clause: bool) -> Block {
-    Block::Paragraph(Paragraph {
-        label,
-        style,
-        text,
-        clause,
-    })
+    Block::Paragraph(Paragraph { label, style, text, clause })
 }
 
-/// A paragraph of a clause.
+/// Creates a paragraph from a clause.
 pub(crate) fn clause(style: Style, text: impl Into<Text>) -> Block {
     paragraph("", style, text.into(), true)
 }
 
-/// A paragraph of whole sentences.
+/// Creates a paragraph from whole sentences.
 pub(crate) fn text(style: Style, text: impl Into<Text>) -> Block {
     paragraph("", style, text.into(), false)
 }
 
-/// A clause behind its label.
+/// Creates a paragraph from a clause with a label.
 pub(crate) fn labelled(label: &'static str, style: Style, text: impl Into<Text>) -> Block {
     paragraph(label, style, text.into(), true)
 }
 
-/// A list; `None` without items.
+/// Creates a list. `None` if it has no items.
 pub(crate) fn list(items: impl IntoIterator<Item = Text>, attached: bool) -> Option<Block> {
     let items: Vec<Text> = items.into_iter().collect();
     (!items.is_empty()).then_some(Block::List(List { items, attached }))
 }
 
-/// What most readers need not see, of figures that may be used.
+/// Creates a fold whose figures may be used.
 pub(crate) fn fold(summary: impl Into<String>, blocks: Vec<Block>) -> Block {
-    Block::Fold(Fold {
-        summary: summary.into(),
-        unusable: false,
-        blocks,
-    })
+    Block::Fold(Fold { summary: summary.into(), unusable: false, blocks })
 }
 
-/// A chart below its caption.
+/// Creates a chart with its caption.
 pub(crate) fn figure(caption: impl Into<Text>, chart: Chart) -> Block {
     let caption = caption.into();
     Block::Figure(Figure { caption, chart })
 }
 
-/// A name and one line.
+/// Creates a fact with one line.
 pub(crate) fn fact(name: impl Into<String>, value: impl Into<Text>) -> (String, Vec<Text>) {
     (name.into(), vec![value.into()])
 }

@@ -4,7 +4,7 @@ use weir_model::record::Validity;
 
 use super::text::{Outputs, Role, Text, Tone};
 
-/// Methods that set a field and hand the value back.
+/// Defines builder methods, each of which sets a field.
 macro_rules! setters {
     ($type:ident: $($field:ident $value:ty),+) => {
         impl $type {
@@ -19,37 +19,37 @@ setters!(Column: small String, short String);
 setters!(Row: about Text, part Part, rank usize);
 setters!(Cell: small String, detail String, title String);
 
-/// Rows of cells, the first of which names the row.
+/// A table with named rows.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) kind: Kind,
-    /// What it shows, for those who cannot see it.
+    /// Description for users who cannot see the table.
     pub(crate) label: String,
-    /// Stands above it.
+    /// Caption above the table.
     pub(crate) caption: String,
-    /// Head of the names.
+    /// Head of the column of names.
     pub(crate) names: String,
-    /// Head of what stands beside the names, where they have that.
+    /// Head of the remarks beside the names, if rows have them.
     pub(crate) about: &'static str,
-    /// Whether an output without room beside the names may leave that out: it was said before.
+    /// True if an output without space beside the names may omit the remarks, because an earlier table has them.
     pub(crate) about_again: bool,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
 }
 
-/// How a table is set.
+/// Layout of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
-    /// Rows are compared with each other; a card each on a phone.
+    /// Rows that are compared with each other. On a phone each row is a card.
     Compare,
-    /// Many figures.
+    /// A table of many figures.
     Figures,
-    /// Row against column; where room is scarce, cells take two lines and columns go on below.
+    /// Rows against columns. In a narrow output, cells take two lines and columns continue below.
     Pairs,
-    /// Shaded cells.
+    /// A table with shaded cells.
     Heat,
-    /// Long texts.
+    /// A table of long texts.
     Prose,
     /// A long list of counts.
     Counts,
@@ -70,24 +70,17 @@ impl Table {
     }
 
     pub(crate) fn columns(self, columns: impl IntoIterator<Item = Column>) -> Table {
-        Table {
-            columns: columns.into_iter().collect(),
-            ..self
-        }
+        Table { columns: columns.into_iter().collect(), ..self }
     }
 
     pub(crate) fn rows(self, rows: impl IntoIterator<Item = Row>) -> Table {
-        Table {
-            rows: rows.into_iter().collect(),
-            ..self
-        }
+        Table { rows: rows.into_iter().collect(), ..self }
     }
 
-    /// The places of the columns that an output shows.
+    /// Returns the indices of the columns that an output shows.
     pub(crate) fn shown(&self, output: Outputs) -> Vec<usize> {
         let all = 0..self.columns.len();
-        all.filter(|place| self.columns[*place].outputs.has(output))
-            .collect()
+        all.filter(|place| self.columns[*place].outputs.has(output)).collect()
     }
 }
 
@@ -95,27 +88,27 @@ impl Table {
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     pub(crate) head: String,
-    /// The head of [`Cell::small`].
+    /// Head of [`Cell::small`].
     pub(crate) small: String,
-    /// A shorter head where room is scarce; empty: the same.
+    /// Shorter head for narrow outputs. Empty: the same head.
     pub(crate) short: String,
-    /// The head in full, to be pointed at.
+    /// Full head, shown as a tooltip.
     pub(crate) title: &'static str,
-    /// Whether it is of words, set to the left. Figures are set to the right.
+    /// True for a column of words, which is left-aligned. Figures are right-aligned.
     pub(crate) left: bool,
-    /// Whether [`Cell::small`] is shown where room is scarce.
+    /// True if [`Cell::small`] is shown in narrow outputs too.
     pub(crate) whole: bool,
-    /// Whether it says less than the others.
+    /// True if the column is less important than the others.
     pub(crate) minor: bool,
-    /// Whether it stands below its row where room is scarce.
+    /// True if narrow outputs put the column below its row.
     pub(crate) below: bool,
-    /// Whether a screen without room for it leaves it out.
+    /// True if a screen that is too narrow omits the column.
     pub(crate) spare: bool,
     pub(crate) outputs: Outputs,
 }
 
 impl Column {
-    /// A column of figures.
+    /// Creates a column of figures.
     pub(crate) fn new(head: impl Into<String>) -> Column {
         Column {
             head: head.into(),
@@ -131,41 +124,25 @@ impl Column {
         }
     }
 
-    /// A column of words.
+    /// Creates a column of words.
     pub(crate) fn left(head: impl Into<String>) -> Column {
-        Column {
-            left: true,
-            ..Column::new(head)
-        }
+        Column { left: true, ..Column::new(head) }
     }
 
     pub(crate) fn whole(self) -> Column {
-        Column {
-            whole: true,
-            ..self
-        }
+        Column { whole: true, ..self }
     }
 
     pub(crate) fn minor(self, title: &'static str) -> Column {
-        Column {
-            minor: true,
-            title,
-            ..self
-        }
+        Column { minor: true, title, ..self }
     }
 
     pub(crate) fn below(self) -> Column {
-        Column {
-            below: true,
-            ..self
-        }
+        Column { below: true, ..self }
     }
 
     pub(crate) fn spare(self) -> Column {
-        Column {
-            spare: true,
-            ..self
-        }
+        Column { spare: true, ..self }
     }
 
     pub(crate) fn only(self, outputs: Outputs) -> Column {
@@ -178,25 +155,25 @@ impl Column {
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) part: Part,
-    /// What stands beside its name.
+    /// Remark beside the name.
     pub(crate) about: Text,
     pub(crate) cells: Vec<Cell>,
-    /// Of a group's head, which has no cells.
+    /// Validity of a group. Only the head of a group, which has no cells, has one.
     pub(crate) badge: Option<Validity>,
-    /// Which rows go first where there is no room for all: those of a higher rank. All are in the order of the table.
+    /// Priority if not all rows fit: rows with smaller numbers are kept. The order in the table stays the same.
     pub(crate) rank: usize,
 }
 
-/// What a row is among the others.
+/// Role of a row among the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Part {
     #[default]
     Plain,
-    /// What the others are compared with.
+    /// The row that others are compared with.
     Baseline,
-    /// What shows the method's own resolution.
+    /// The A/A row, which shows the resolution of the method.
     Control,
-    /// What the reader should look at.
+    /// A row that the reader should notice.
     Telling,
     /// The head of the rows below.
     Group,
@@ -204,11 +181,7 @@ pub(crate) enum Part {
 
 impl Row {
     pub(crate) fn new(name: impl Into<String>, cells: impl IntoIterator<Item = Cell>) -> Row {
-        Row {
-            name: name.into(),
-            cells: cells.into_iter().collect(),
-            ..Row::default()
-        }
+        Row { name: name.into(), cells: cells.into_iter().collect(), ..Row::default() }
     }
 }
 
@@ -216,24 +189,21 @@ impl Row {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
     pub(crate) text: Text,
-    /// What belongs to the figure: its interval, its uncorrected value.
+    /// Addition to the figure, such as its interval or its uncorrected value.
     pub(crate) small: String,
-    /// Why it says so.
+    /// Reason for the content.
     pub(crate) detail: String,
-    /// What it is, to be pointed at.
+    /// Description of the content, shown as a tooltip.
     pub(crate) title: String,
-    /// Further lines of the same kind.
+    /// Further lines after `text`.
     pub(crate) more: Vec<String>,
-    /// 0 for the least, 9 for the most.
+    /// Shade, from 0 for the least to 9 for the most.
     pub(crate) shade: Option<u8>,
 }
 
 impl<T: Into<Text>> From<T> for Cell {
     fn from(text: T) -> Cell {
-        Cell {
-            text: text.into(),
-            ..Cell::default()
-        }
+        Cell { text: text.into(), ..Cell::default() }
     }
 }
 
@@ -242,7 +212,7 @@ impl Cell {
         Text::of(Role::Tone(tone), text).into()
     }
 
-    /// One line for each.
+    /// Creates a cell with several lines.
     pub(crate) fn lines(lines: impl IntoIterator<Item = String>) -> Cell {
         let mut lines = lines.into_iter();
         Cell {

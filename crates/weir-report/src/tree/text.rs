@@ -1,10 +1,10 @@
-//! Text of several roles, and who shows what.
+//! Text whose parts have roles, and sets of outputs.
 
 use weir_model::record::Validity;
 
 use crate::words;
 
-/// Outputs, as a set.
+/// A set of outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outputs(u8);
 
@@ -12,13 +12,13 @@ impl Outputs {
     pub(crate) const TERMINAL: Outputs = Outputs(1);
     pub(crate) const MARKDOWN: Outputs = Outputs(2);
     pub(crate) const HTML: Outputs = Outputs(4);
-    /// One screen of a terminal: a summary.
+    /// One screen of a terminal, for a summary.
     pub(crate) const SCREEN: Outputs = Outputs(8);
-    /// Those on a terminal, of any length.
+    /// Both terminal outputs, whatever their length.
     pub(crate) const TERMINALS: Outputs = Outputs(9);
-    /// Those that have room for everything.
+    /// Outputs that have space for everything.
     pub(crate) const FILES: Outputs = Outputs(6);
-    /// Those that show the whole report.
+    /// Outputs that show the whole report.
     pub(crate) const WHOLE: Outputs = Outputs(7);
     pub(crate) const ALL: Outputs = Outputs(15);
 
@@ -27,25 +27,25 @@ impl Outputs {
     }
 }
 
-/// Text of one or several roles.
+/// Text in parts, each with a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Text(pub(crate) Vec<(Role, String)>);
 
-/// What a piece of text is.
+/// Role of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Plain,
     Strong,
     Soft,
-    /// A name of a file, parameter or command.
+    /// Name of a file, parameter or command.
     Code,
     Tone(Tone),
     Badge(Validity),
-    /// A picture made of characters, which a table has the figures of.
+    /// Picture made of characters. A table has its figures.
     Picture,
 }
 
-/// How a verdict is coloured.
+/// Colour of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Better,
@@ -54,12 +54,12 @@ pub(crate) enum Tone {
     Inconclusive,
     Invalid,
     Inert,
-    /// What should be equal and is not.
+    /// Two arms that should be equal differ.
     Differs,
 }
 
 impl Tone {
-    /// Its name in the style sheet.
+    /// Returns the class in the style sheet.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Tone::Better => "better",
@@ -84,18 +84,18 @@ impl Text {
         Text(vec![(role, text.into())])
     }
 
-    /// A validity and nothing else.
+    /// Creates a text of a validity alone.
     pub(crate) fn validity(validity: Validity) -> Text {
         Text::default().badge(validity)
     }
 
-    /// The same text and a validity behind it.
+    /// Appends a validity.
     pub(crate) fn badge(self, validity: Validity) -> Text {
         let word = words::validity(validity);
         self.and(Role::Badge(validity), word)
     }
 
-    /// The same text and more behind it.
+    /// Appends text with a role.
     pub(crate) fn and(mut self, role: Role, text: impl Into<String>) -> Text {
         self.0.push((role, text.into()));
         self
@@ -105,12 +105,13 @@ impl Text {
         self.and(Role::Plain, text)
     }
 
-    /// Without its roles.
+    /// Returns the text without roles.
     pub(crate) fn words(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
-    /// As a sentence: a capital letter first, where it begins with words, and a stop at its end.
+    /// Converts the text to a sentence: a capital letter at the begin, if it begins with words, and a full stop at the
+    /// end.
     pub(crate) fn sentence(&self) -> Text {
         let mut text = self.clone();
         if let Some((Role::Plain, first)) = text.0.first_mut() {

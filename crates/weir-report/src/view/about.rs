@@ -1,5 +1,5 @@
-//! What each arm is, where that is more than a change of settings: another proxy, one that weir did not
-//! start, a user's own configuration, a launcher, a transport.
+//! Descriptions of arms that differ by more than settings: another proxy, a server that weir did not start, a user's
+//! own configuration, a launcher, a transport.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::tree::{
     Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Style, Table, Text, clause, list,
 };
 
-/// More settings than these are counted where room is scarce.
+/// Maximum number of settings that are listed in narrow outputs. The rest is only counted.
 const LISTED: usize = 6;
 
-/// What each arm is; nothing where arms differ in nothing but settings of the study's one proxy.
+/// Describes each arm. Returns nothing if arms differ only in settings of the study's one proxy.
 pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
     let study = &header.study;
     let is_plain = |arm: &Arm| {
@@ -47,22 +47,24 @@ pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
         .collect();
     // What is true of all arms is said once.
     let shared = match &arms[..] {
-        [(_, first), rest @ ..] if !rest.is_empty() => {
-            let is_shared = |clause: &&String| rest.iter().all(|(_, own)| own.contains(clause));
-            first.iter().filter(is_shared).cloned().collect()
-        }
+        [(_, first), rest @ ..] if !rest.is_empty() => first
+            .iter()
+            .filter(|clause| rest.iter().all(|(_, own)| own.contains(clause)))
+            .cloned()
+            .collect(),
         _ => Vec::new(),
     };
     for (_, own) in &mut arms {
         own.retain(|clause| !shared.contains(clause));
     }
     let all = (!shared.is_empty()).then(|| ("all arms", shared.clone()));
-    let items = all.iter().chain(&arms).filter(|(_, own)| !own.is_empty());
-    let items = items.map(|(arm, own)| Text::of(Role::Soft, format!("{arm}: {}", own.join("; "))));
+    let items = all
+        .iter()
+        .chain(&arms)
+        .filter(|(_, own)| !own.is_empty())
+        .map(|(arm, own)| Text::of(Role::Soft, format!("{arm}: {}", own.join("; "))));
     let list = list(items, false).into_iter().collect();
-    let rows = arms
-        .into_iter()
-        .map(|(arm, own)| Row::new(arm, [Cell::lines(own)]));
+    let rows = arms.into_iter().map(|(arm, own)| Row::new(arm, [Cell::lines(own)]));
     let table = Table::new(Kind::Prose, "What each arm is", "arm")
         .columns([Column::left("what it is")])
         .rows(rows);
@@ -71,22 +73,21 @@ pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
         all.map(|(name, shared)| clause(Style::Plain, format!("{name}: {}", shared.join("; ")))),
     );
     files.push(Block::Table(table));
-    vec![
-        Block::Only(Outputs::TERMINAL, list),
-        Block::Only(Outputs::FILES, files),
-    ]
+    vec![Block::Only(Outputs::TERMINAL, list), Block::Only(Outputs::FILES, files)]
 }
 
-/// The last record of each arm's proxy: a resumed run starts its proxies again.
+/// Returns the last record of each arm's proxy. A resumed run starts its proxies again.
 pub(super) fn last_records(records: &[Record]) -> BTreeMap<&str, &ProxyRecord> {
-    let proxies = records.iter().filter_map(|record| match record {
-        Record::Proxy(proxy) => Some((proxy.arm.as_str(), proxy)),
-        _ => None,
-    });
-    proxies.collect()
+    records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Proxy(proxy) => Some((proxy.arm.as_str(), proxy)),
+            _ => None,
+        })
+        .collect()
 }
 
-/// `HAProxy (haproxy/2.6.12), /opt/haproxy/sbin/haproxy`.
+/// Describes the proxy of an arm: `HAProxy (haproxy/2.6.12), /opt/haproxy/sbin/haproxy`.
 fn proxy(study: &Study, arm: &Arm, record: Option<&ProxyRecord>) -> String {
     let spec = study.proxy_of(arm);
     if !spec.is_started() {
@@ -107,12 +108,8 @@ fn external(study: &Study, arm: &Arm) -> String {
     let spec = study.proxy_of(arm);
     match (&spec.external, &spec.controller) {
         (Some(external), Some(controller)) => {
-            let objects: Vec<&str> = controller
-                .first
-                .objects
-                .values()
-                .map(String::as_str)
-                .collect();
+            let objects: Vec<&str> =
+                controller.first.objects.values().map(String::as_str).collect();
             format!(
                 "{} at {external}, configured by {} of namespace {} ({}); what an arm changes in these objects was put back",
                 spec.kind.title(),
@@ -133,10 +130,7 @@ fn clauses(header: &RunHeader, arm: &Arm) -> Vec<String> {
     if let Some(own) = &spec.configuration {
         let port = own.port;
         let port = port.map_or_else(String::new, |port| format!(", its listener on port {port}"));
-        clauses.push(format!(
-            "the user's own configuration {}{port}",
-            own.file.display()
-        ));
+        clauses.push(format!("the user's own configuration {}{port}", own.file.display()));
         clauses.extend(header.copies.map(|copies| protection(copies).to_owned()));
     }
     clauses.extend(settings(study, arm));
@@ -144,10 +138,7 @@ fn clauses(header: &RunHeader, arm: &Arm) -> Vec<String> {
         let written = study.launchers.get(name).map_or_else(String::new, command);
         match written.as_str() {
             "" => format!("launcher {name}"),
-            written => format!(
-                "launcher {name}: started as `{written} {}`",
-                spec.kind.name()
-            ),
+            written => format!("launcher {name}: started as `{written} {}`", spec.kind.name()),
         }
     }));
     clauses.extend(
@@ -156,7 +147,7 @@ fn clauses(header: &RunHeader, arm: &Arm) -> Vec<String> {
     clauses
 }
 
-/// What kept a copy from servers and files of the user's.
+/// Describes the isolation of a copy from the user's servers and files.
 fn protection(copies: Protection) -> &'static str {
     match copies {
         Protection::Checked => {
@@ -170,7 +161,7 @@ fn protection(copies: Protection) -> &'static str {
     }
 }
 
-/// The settings of an arm: all of them where its proxy is its own, else what it changes.
+/// Describes the settings of an arm: all of them if the arm has its own proxy, else its changes.
 fn settings(study: &Study, arm: &Arm) -> Option<String> {
     let spec = study.proxy_of(arm);
     if !spec.is_started() && spec.controller.is_none() {
@@ -180,9 +171,10 @@ fn settings(study: &Study, arm: &Arm) -> Option<String> {
         return Some("the baseline once more".to_owned());
     }
     let is_own = arm.proxy.is_some() || arm.role == ArmRole::Baseline;
-    let shown = match is_own {
-        true => pairs(&own_settings(&arm.settings), usize::MAX),
-        false => pairs(&own_settings(&arm.changes), usize::MAX),
+    let shown = if is_own {
+        pairs(&own_settings(&arm.settings), usize::MAX)
+    } else {
+        pairs(&own_settings(&arm.changes), usize::MAX)
     };
     let is_configured = spec.configuration.is_some();
     if shown.is_empty() && is_own && spec.controller.is_some() {
@@ -198,12 +190,12 @@ fn settings(study: &Study, arm: &Arm) -> Option<String> {
     }
 }
 
-/// What an arm's proxy is started through, where that is a launcher.
+/// Returns the launcher of an arm's proxy, if it has one.
 fn launcher(arm: &Arm) -> Option<&str> {
     Catalog::builtin().started_through(&arm.settings)
 }
 
-/// What carries an arm's bytes, and on which hops, where that is not the kernel's TCP alone.
+/// Returns the transport of an arm and the hops that it bypasses. `None` if it is the kernel's TCP alone.
 fn transport(arm: &Arm) -> Option<(&str, BTreeSet<Hop>)> {
     let catalog = Catalog::builtin();
     let level = arm.settings.get(&catalog.transport()?.id)?;
@@ -211,7 +203,7 @@ fn transport(arm: &Arm) -> Option<(&str, BTreeSet<Hop>)> {
     (!hops.is_empty()).then_some((level, hops))
 }
 
-/// What carries the bytes of these hops.
+/// Describes the transport of the bytes on these hops.
 fn carries(hops: &BTreeSet<Hop>) -> String {
     let peers = match (hops.contains(&Hop::Inbound), hops.contains(&Hop::Outbound)) {
         (true, true) => "its clients and its origin server",
@@ -224,19 +216,16 @@ fn carries(hops: &BTreeSet<Hop>) -> String {
     )
 }
 
-/// Whether a parameter says what a proxy is started through.
+/// Returns true if a parameter selects the launcher of a proxy.
 pub(super) fn is_launcher(id: &str) -> bool {
-    Catalog::builtin()
-        .launcher()
-        .is_some_and(|row| row.id == id)
+    Catalog::builtin().launcher().is_some_and(|row| row.id == id)
 }
 
-/// A launcher as one would type it in a shell: `EF_POLL_USEC=100000 onload --profile=latency`.
+/// Formats a launcher as one would type it in a shell: `EF_POLL_USEC=100000 onload --profile=latency`.
 pub(super) fn command(launcher: &LauncherSpec) -> String {
     let preload: Vec<String> = launcher.preload.iter().map(|path| shown(path)).collect();
     let preload = (!preload.is_empty()).then(|| format!("LD_PRELOAD={}", preload.join(":")));
-    let variables = launcher.env.iter();
-    let variables = variables.map(|(name, value)| format!("{name}={}", quoted(value)));
+    let variables = launcher.env.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
     let command = launcher.prefix.iter().map(|word| quoted(word));
     let all: Vec<String> = variables.chain(preload).chain(command).collect();
     all.join(" ")
@@ -246,30 +235,29 @@ fn shown(path: &Path) -> String {
     quoted(&path.display().to_string())
 }
 
-/// A word of a shell, quoted only where it has to be.
+/// Formats a word for a shell, in quotes only if necessary.
 pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c))
+    {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
-/// Settings but for launcher and transport.
+/// Returns the settings without launcher and transport.
 fn own_settings(settings: &Settings) -> Settings {
     let mut own = settings.clone();
     let catalog = Catalog::builtin();
     // They are said by themselves.
-    for row in [catalog.launcher(), catalog.transport()]
-        .into_iter()
-        .flatten()
-    {
+    for row in [catalog.launcher(), catalog.transport()].into_iter().flatten() {
         own.remove(&row.id);
     }
     own
 }
 
-/// `nbthread: 2, maxconn: 4000`, with the proxy's own ids.
+/// Formats settings by the proxy's own ids: `nbthread: 2, maxconn: 4000`.
 fn pairs(settings: &Settings, most: usize) -> String {
     let each = settings.iter().take(most);
     let mut each: Vec<String> = each.map(|(id, level)| format!("{id}: {level}")).collect();
@@ -279,7 +267,7 @@ fn pairs(settings: &Settings, most: usize) -> String {
     each.join(", ")
 }
 
-/// What an arm is that has a proxy of its own, in a few words: `HAProxy; nbthread: 2`.
+/// Describes an arm with its own proxy in a few words: `HAProxy; nbthread: 2`. `None` for other arms.
 pub(super) fn other_proxy(study: &Study, arm: &Arm) -> Option<String> {
     let spec = arm.proxy.as_deref()?;
     if spec.kind == ProxyKind::External {
@@ -302,7 +290,7 @@ pub(super) fn other_proxy(study: &Study, arm: &Arm) -> Option<String> {
     Some(text)
 }
 
-/// `launcher: onload (onload --profile=latency)`.
+/// Formats the name and the command of a launcher: `launcher: onload (onload --profile=latency)`.
 pub(super) fn launcher_words(study: &Study, name: &str) -> String {
     let written = study.launchers.get(name).map(command);
     match written.filter(|written| !written.is_empty()) {
@@ -311,16 +299,15 @@ pub(super) fn launcher_words(study: &Study, name: &str) -> String {
     }
 }
 
-/// What a baseline is, where that needs saying: its proxy in a study of several, a user's own
-/// configuration.
+/// Describes the baseline if necessary: its proxy if the study has several, a user's own configuration. Otherwise
+/// `nothing`.
 pub(super) fn baseline(study: &Study) -> String {
     let proxy = &study.proxy;
     match &proxy.configuration {
         Some(own) => format!("{} with {}", proxy.kind.title(), own.file.display()),
-        None if !proxy.is_started() => study
-            .arms
-            .first()
-            .map_or_else(String::new, |arm| external(study, arm)),
+        None if !proxy.is_started() => {
+            study.arms.first().map_or_else(String::new, |arm| external(study, arm))
+        }
         None if study.proxy_kinds().len() > 1 => proxy.kind.title().to_owned(),
         None => "nothing".to_owned(),
     }

@@ -1,4 +1,4 @@
-//! Whether the winner's ratio holds when arms run one at a time.
+//! Check that the winner's ratio holds when arms run one at a time.
 
 use weir_analysis::findings::AloneFindings;
 
@@ -6,7 +6,7 @@ use super::tones;
 use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Style, Table, clause};
 use crate::{number, words};
 
-/// Nothing where nobody asked for it.
+/// Returns the section. Empty if the study does not request the check.
 pub(super) fn section(found: Option<&AloneFindings>) -> Vec<Block> {
     let Some(found) = found else {
         return Vec::new();
@@ -20,12 +20,10 @@ pub(super) fn section(found: Option<&AloneFindings>) -> Vec<Block> {
         ("side by side", found.together),
         ("alone", found.alone),
         ("alone / side by side", found.change),
-    ];
-    let rows = rows.map(|(name, (ratio, interval))| {
-        let cells = [
-            Cell::from(number::ratio(ratio)),
-            Cell::from(number::ratio_interval(ratio, interval)),
-        ];
+    ]
+    .map(|(name, (ratio, interval))| {
+        let cells =
+            [Cell::from(number::ratio(ratio)), Cell::from(number::ratio_interval(ratio, interval))];
         Row::new(name, cells)
     });
     let label = format!(
@@ -42,20 +40,13 @@ pub(super) fn section(found: Option<&AloneFindings>) -> Vec<Block> {
     let verdict = [
         Cell::tone(
             tones::tone(like),
-            format!(
-                "{} {}",
-                words::verdict_sign(like),
-                words::limit(found.verdict)
-            ),
+            format!("{} {}", words::verdict_sign(like), words::limit(found.verdict)),
         ),
         Cell::from(&*found.because),
     ];
     let verdicts = Table::new(Kind::Plain, "Whether the ratio holds", "the ratio")
         .columns([Column::left("verdict"), Column::left("why").below()])
-        .rows([Row::new(
-            format!("{} / {}", found.arm, found.against),
-            verdict,
-        )]);
+        .rows([Row::new(format!("{} / {}", found.arm, found.against), verdict)]);
     let chosen = match &*found.chosen {
         "" => String::new(),
         chosen => format!("{} was measured because {chosen}. ", found.arm),

@@ -1,4 +1,4 @@
-//! Which listener, server and location of the user's configuration each load asks.
+//! Listener, server and location of the user's configuration that each load reaches.
 
 use weir_model::record::{AskedRecord, RequestRecord, SpotRecord};
 
@@ -9,10 +9,10 @@ use crate::tree::{
 };
 use crate::words;
 
-/// Places of one load at one listener that are shown; of a mix the rest is counted.
+/// Maximum number of places per load and listener that are listed. The rest of a mix is only counted.
 const SHOWN: usize = 8;
 
-/// Says what the copies replace, in one line; `None` where weir wrote the configurations.
+/// Describes in one line what the copies replace. `None` if weir wrote the configurations.
 pub(super) fn replaced(input: &ReportInput<'_>) -> Option<String> {
     let sentences = sentences(input);
     (!sentences.is_empty()).then(|| sentences.join("; "))
@@ -24,16 +24,14 @@ fn sentences(input: &ReportInput<'_>) -> Vec<String> {
     words::replaced(&input.header.study.origin, asked)
 }
 
-/// What the loads ask, arms that ask the same together; nothing where weir wrote the configurations.
+/// Describes the destinations of the loads, grouped by arms that have the same. Empty if weir wrote the configurations.
 pub(super) fn blocks(input: &ReportInput<'_>) -> Vec<Block> {
     let study = &input.header.study;
     let last = about::last_records(input.records);
     // What all arms ask is said without them.
     let mut groups: Vec<(Vec<&str>, &[AskedRecord])> = Vec::new();
     for arm in &study.arms {
-        let asked = last
-            .get(arm.name.as_str())
-            .map_or(&[][..], |own| &own.asked);
+        let asked = last.get(arm.name.as_str()).map_or(&[][..], |own| &own.asked);
         match groups.iter_mut().find(|(_, known)| *known == asked) {
             Some((arms, _)) => arms.push(&arm.name),
             None => groups.push((vec![&arm.name], asked)),
@@ -41,10 +39,7 @@ pub(super) fn blocks(input: &ReportInput<'_>) -> Vec<Block> {
     }
     let is_one = groups.len() == 1;
     let asked = groups.iter().flat_map(|(arms, asked)| {
-        let of = match is_one {
-            true => String::new(),
-            false => format!(" ({})", arms.join(", ")),
-        };
+        let of = if is_one { String::new() } else { format!(" ({})", arms.join(", ")) };
         asked.iter().map(move |record| (of.clone(), record))
     });
     let asked: Vec<(String, &AskedRecord)> = asked.collect();
@@ -56,9 +51,7 @@ pub(super) fn blocks(input: &ReportInput<'_>) -> Vec<Block> {
         .map(|(of, record)| Text::of(Role::Soft, format!("{}{of}", words::asked(record))));
     let rows = asked.iter().flat_map(|(of, record)| rows(of, record));
     let columns = ["listener", "server", "location", "what it does"].map(Column::left);
-    let table = Table::new(Kind::Prose, "Where each load goes", "load")
-        .columns(columns)
-        .rows(rows);
+    let table = Table::new(Kind::Prose, "Where each load goes", "load").columns(columns).rows(rows);
     let mut in_files = vec![
         Block::Heading(Heading::section("asked", "Where each load goes")),
         Block::Table(table),

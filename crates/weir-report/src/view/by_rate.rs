@@ -1,4 +1,4 @@
-//! Response times against the rate: loads that differ in their rate alone, beside each other.
+//! Response times by rate, from loads that differ only in their rate.
 
 use weir_analysis::findings::{Comparison, LoadFindings};
 use weir_model::record::Validity;
@@ -12,14 +12,13 @@ use crate::tree::{
 };
 use crate::{number, words};
 
-/// Fewer rates than this make no curve.
+/// Minimum number of rates for a curve.
 const LEAST_RATES: usize = 3;
 
-/// What is shown, the longer times first: the metric whose verdicts stand beside the times, and the times' place among the
-/// quantiles of an arm.
+/// Shown times, longest first: the metric whose verdicts accompany them, and their index among the quantiles of an arm.
 const SHOWN: [(Metric, usize); 2] = [(Metric::ResponseP99, 2), (Metric::ResponseP50, 0)];
 
-/// A load with a rate, and what was found under it.
+/// A load with a rate, and its findings.
 #[derive(Clone, Copy)]
 struct AtRate<'a> {
     spec: &'a LoadSpec,
@@ -33,8 +32,8 @@ impl AtRate<'_> {
     }
 }
 
-/// A section for each group of loads that differ in nothing but their rate and how long they last, cells of matrices
-/// aside, in the order of the study.
+/// Returns a section for each group of loads that differ only in rate and duration, in the order of the study. Cells of
+/// matrices are excluded.
 pub(super) fn sections(study: &Study, loads: &[LoadFindings]) -> Vec<Block> {
     let mut groups: Vec<Vec<AtRate<'_>>> = Vec::new();
     for found in loads {
@@ -56,13 +55,10 @@ pub(super) fn sections(study: &Study, loads: &[LoadFindings]) -> Vec<Block> {
         group.dedup_by(|a, b| a.rate == b.rate);
     }
     groups.retain(|group| group.len() >= LEAST_RATES);
-    let groups = groups.iter().zip(1..);
-    groups
-        .flat_map(|(group, number)| section(study, group, number))
-        .collect()
+    groups.iter().zip(1..).flat_map(|(group, number)| section(study, group, number)).collect()
 }
 
-/// Whether two loads are the same at another rate.
+/// Returns true if two loads differ only in rate and duration.
 fn alike(a: &LoadSpec, b: &LoadSpec) -> bool {
     let but_rate = |spec: &LoadSpec| {
         let mut spec = spec.clone();
@@ -80,8 +76,9 @@ fn section(study: &Study, loads: &[AtRate<'_>], number: usize) -> Vec<Block> {
     let mut summary = vec![format!("{connections} to each arm")];
     summary.extend(manner(spec));
     // The worst validity of those that can be used; INVALID where none can.
-    let usable = loads.iter().filter(|load| load.usable());
-    let validity = usable
+    let validity = loads
+        .iter()
+        .filter(|load| load.usable())
         .map(|load| load.found.validity)
         .max()
         .unwrap_or(Validity::Invalid);
@@ -99,11 +96,10 @@ fn section(study: &Study, loads: &[AtRate<'_>], number: usize) -> Vec<Block> {
     blocks
 }
 
-/// A line for each arm; nothing where no load can be used.
+/// Draws a line for each arm. The lines are empty if no load can be used.
 fn plot(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Block {
     let roles: Vec<ArmRole> = study.arms.iter().map(|arm| arm.role).collect();
-    let arms = study.arms.iter().zip(charts::series(&roles));
-    let lines = arms.map(|(arm, series)| Line {
+    let lines = study.arms.iter().zip(charts::series(&roles)).map(|(arm, series)| Line {
         name: arm.name.clone(),
         tooltip: arm.name.clone(),
         class: charts::class(series, arm.role),
@@ -114,11 +110,7 @@ fn plot(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Bl
     let lines: Vec<Line> = lines.collect();
     let quantile = words::metric_head(metric);
     let extent = Extent::of(&lines);
-    let log = if extent.is_log() {
-        ", times on a logarithmic axis"
-    } else {
-        ""
-    };
+    let log = if extent.is_log() { ", times on a logarithmic axis" } else { "" };
     let caption = format!(
         "{quantile} by requests per second to each arm{log}, from the moment each request was due; loads that are \
          INVALID are left out."
@@ -134,10 +126,9 @@ fn plot(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Bl
     figure(caption, chart)
 }
 
-/// (requests per second, nanoseconds) of the loads that can be used.
+/// Returns (requests per second, nanoseconds) of the loads that can be used.
 fn points(loads: &[AtRate<'_>], arm: &str, place: usize) -> Vec<(f64, f64)> {
-    let usable = loads.iter().filter(|load| load.usable());
-    let points = usable.filter_map(|load| {
+    let points = loads.iter().filter(|load| load.usable()).filter_map(|load| {
         let found = load.found.arms.iter().find(|found| found.arm == arm)?;
         (found.samples > 0).then(|| (load.rate, found.response_ns[place] as f64))
     });
@@ -146,13 +137,9 @@ fn points(loads: &[AtRate<'_>], arm: &str, place: usize) -> Vec<(f64, f64)> {
 
 fn table(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Table {
     let quantile = words::metric_head(metric);
-    let heads = loads
-        .iter()
-        .map(|load| format!("{}/s", number::asked(load.rate)));
+    let heads = loads.iter().map(|load| format!("{}/s", number::asked(load.rate)));
     let rows = study.arms.iter().map(|arm| {
-        let cells = loads
-            .iter()
-            .map(|load| cell(load, &arm.name, metric, place));
+        let cells = loads.iter().map(|load| cell(load, &arm.name, metric, place));
         Row::new(&*arm.name, cells)
     });
     Table::new(Kind::Figures, format!("{quantile} by rate"), quantile)
@@ -160,7 +147,8 @@ fn table(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> T
         .rows(rows)
 }
 
-/// A response time with the sign of its verdict; a cross where the load is INVALID, `?` behind what is SUSPECT.
+/// Formats a response time with the sign of its verdict: a cross if the load is INVALID, a `?` at the end if it is
+/// SUSPECT.
 fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, place: usize) -> Cell {
     let validity = load.found.validity;
     let title = format!("{}, {}", load.spec.name, words::validity(validity));

@@ -1,5 +1,5 @@
-//! How much each arm carries: the answer beside the response times by rate, what grew with the load, and how the search
-//! closed in.
+//! Capacity of each arm: the answer, the response times by rate, the quantities that grew with the load, and the steps
+//! of the search.
 
 mod curve;
 mod growth;
@@ -20,7 +20,7 @@ use crate::tree::{
 };
 use crate::{number, words};
 
-/// All sections of a study that asks for capacities.
+/// Returns all sections of a study that searches for capacities.
 pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec<Block> {
     let study = &input.header.study;
     let is_one = found.arms.len() == 1;
@@ -30,9 +30,10 @@ pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec
     }
     for (arm, number) in found.arms.iter().zip(1..) {
         let id = format!("capacity-{number}");
-        let title = match is_one {
-            true => "Response times by rate".to_owned(),
-            false => format!("Response times of {} by rate", arm.arm),
+        let title = if is_one {
+            "Response times by rate".to_owned()
+        } else {
+            format!("Response times of {} by rate", arm.arm)
         };
         let heading = Heading::section(&id, title).badge(found.validity);
         blocks.push(Block::Heading(heading.remark(&effort(study, arm))));
@@ -48,17 +49,13 @@ pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec
     blocks
 }
 
-/// What everything is judged by: `p99 < 30ms; confidence 95 %`.
+/// Formats the objective: `p99 < 30ms; confidence 95 %`.
 pub(super) fn objective(study: &Study) -> String {
     let limits: Vec<String> = study.capacity.iter().map(ToString::to_string).collect();
-    format!(
-        "{}; confidence {}",
-        limits.join(", "),
-        number::level(study.objective.confidence)
-    )
+    format!("{}; confidence {}", limits.join(", "), number::level(study.objective.confidence))
 }
 
-/// Under which load it was searched, and what that took.
+/// Describes the load of the search, and the time that it took.
 fn effort(study: &Study, found: &Capacity) -> String {
     let mut parts = Vec::new();
     if let Some(spec) = study.loads.iter().find(|spec| spec.name == found.load) {
@@ -70,34 +67,31 @@ fn effort(study: &Study, found: &Capacity) -> String {
     }
     let (short, all) = found.seconds;
     let shown = |seconds: f64| number::short_time((seconds * 1e9).round());
-    let what = match found.rest_s > 0.0 {
-        true => format!("trials and rests ({})", shown(found.rest_s)),
-        false => "trials".to_owned(),
+    let what = if found.rest_s > 0.0 {
+        format!("trials and rests ({})", shown(found.rest_s))
+    } else {
+        "trials".to_owned()
     };
     if all > short {
-        parts.push(format!(
-            "{} of {what}, {} of it short ones",
-            shown(all),
-            shown(short)
-        ));
+        parts.push(format!("{} of {what}, {} of it short ones", shown(all), shown(short)));
     } else if all > 0.0 {
         parts.push(format!("{} of {what}", shown(all)));
     }
     parts.join(", ")
 }
 
-/// How the search closed in.
+/// Shows how the search narrowed the interval.
 fn search(found: &Capacity) -> Vec<Block> {
-    let known = found.bracket.iter();
-    let known = known.filter_map(|step| step.between.map(|(low, high)| (step.seconds, low, high)));
-    let steps: Vec<(f64, f64, f64)> = known.collect();
+    let steps: Vec<(f64, f64, f64)> = found
+        .bracket
+        .iter()
+        .filter_map(|step| step.between.map(|(low, high)| (step.seconds, low, high)))
+        .collect();
     if steps.is_empty() {
         return Vec::new();
     }
-    let holds = found.bracket.iter();
-    let holds = holds.filter(|step| step.stage == SearchStage::Hold);
-    let dots = holds.zip(&found.holds);
-    let dots = dots.map(|(step, hold)| (step.seconds, curve::dot(found, hold)));
+    let holds = found.bracket.iter().filter(|step| step.stage == SearchStage::Hold);
+    let dots = holds.zip(&found.holds).map(|(step, hold)| (step.seconds, curve::dot(found, hold)));
     let chart = Chart::Closing(Closing {
         title: "How the search closed in".to_owned(),
         over: "seconds of measured load",
@@ -108,11 +102,7 @@ fn search(found: &Capacity) -> Vec<Block> {
                    are long trials: filled where the objective held, hollow where it did not.";
     let rows = found.bracket.iter().map(|step| {
         let (low, high) = step.between.unwrap_or((f64::NAN, f64::NAN));
-        let cells = [
-            number::tenths(step.seconds),
-            number::rate(low),
-            number::rate(high),
-        ];
+        let cells = [number::tenths(step.seconds), number::rate(low), number::rate(high)];
         Row::new(words::stage(step.stage), cells.map(Cell::from))
     });
     let table = Table::new(Kind::Figures, "Steps of the search", "step")
@@ -125,11 +115,10 @@ fn search(found: &Capacity) -> Vec<Block> {
     ]
 }
 
-/// What speaks against the trials; nothing where nothing does.
+/// Returns the reasons that make trials doubtful. Empty if there are none.
 fn validity(found: &CapacityFindings) -> Vec<Block> {
     let arms: Vec<&str> = found.arms.iter().map(|arm| &*arm.arm).collect();
-    let reasons = found.reasons.iter();
-    let reasons = reasons.map(|counted| load::reason(counted, &arms));
+    let reasons = found.reasons.iter().map(|counted| load::reason(counted, &arms));
     let Some(reasons) = list(reasons, false) else {
         return Vec::new();
     };

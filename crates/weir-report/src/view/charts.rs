@@ -1,4 +1,4 @@
-//! Charts of a load as data.
+//! Data of the charts of a load.
 
 use weir_analysis::findings::ArmFindings;
 use weir_model::study::ArmRole;
@@ -6,8 +6,8 @@ use weir_model::study::ArmRole;
 use crate::number;
 use crate::tree::{Axis, Chart, Extent, Line, Lines, Panel, Panels};
 
-/// Number of each arm's colour: changes are counted, so that the hues go to them alone; baseline and A/A get numbers of
-/// their own after all others.
+/// Returns the series index of each arm. Changes come first, so that they alone use the hues. Baseline and A/A come
+/// after them.
 pub(super) fn series(roles: &[ArmRole]) -> Vec<usize> {
     let changes = roles.iter().filter(|role| **role == ArmRole::Change);
     let (mut change, mut other) = (0, changes.count());
@@ -22,7 +22,7 @@ pub(super) fn series(roles: &[ArmRole]) -> Vec<usize> {
     each.collect()
 }
 
-/// The colour of a series: the baseline and its double are in ink, seven hues are for the others.
+/// Returns the colour of a series: black for the baseline and the A/A arm, one of seven hues for the others.
 fn hue(series: usize, role: ArmRole) -> usize {
     match role {
         ArmRole::Baseline | ArmRole::SameAsBaseline => 0,
@@ -30,8 +30,8 @@ fn hue(series: usize, role: ArmRole) -> usize {
     }
 }
 
-/// Colour and dash of a series, as classes: the baseline's double is dashed, every hue has six dashes before anything
-/// repeats.
+/// Returns the style classes for colour and dash of a series. The A/A arm is dashed. Each hue has six dashes before
+/// anything repeats.
 pub(super) fn class(series: usize, role: ArmRole) -> String {
     let dash = match role {
         ArmRole::Baseline => 0,
@@ -41,20 +41,22 @@ pub(super) fn class(series: usize, role: ArmRole) -> String {
     format!("s{} d{dash}", hue(series, role))
 }
 
-/// An arm's times in words, for its line.
+/// Formats the times of an arm as the tooltip of its line.
 pub(super) fn tooltip(name: &str, arm: &ArmFindings) -> String {
     let [p50, _, p99, p999, max] = number::quantiles(&arm.response_ns, arm.samples);
     format!("{name}: 50 % {p50}, 99 % {p99}, 99.9 % {p999}, slowest {max}")
 }
 
-/// The curve of an arm that can be drawn: finite, from quantile 0 on.
+/// Returns the part of an arm's curve that can be drawn: finite, from quantile 0 on.
 pub(super) fn curve(arm: &ArmFindings) -> Vec<(f64, f64)> {
-    let points = arm.percentile_curve.iter();
-    let drawn = points.filter(|(x, _)| x.is_finite() && *x >= 1.0);
-    drawn.map(|&(x, ns)| (x, ns as f64)).collect()
+    arm.percentile_curve
+        .iter()
+        .filter(|(x, _)| x.is_finite() && *x >= 1.0)
+        .map(|&(x, ns)| (x, ns as f64))
+        .collect()
 }
 
-/// The percentile curves of all arms; `None` where none has any.
+/// Returns the percentile curves of all arms. `None` if no arm has one.
 pub(super) fn percentiles(arms: &[ArmFindings]) -> Option<Lines> {
     let roles: Vec<ArmRole> = arms.iter().map(|arm| arm.role).collect();
     let lines = arms.iter().zip(series(&roles)).map(|(arm, series)| Line {
@@ -77,13 +79,12 @@ pub(super) fn percentiles(arms: &[ArmFindings]) -> Option<Lines> {
     })
 }
 
-/// A figure of all arms over time: completed rates, or median response times.
+/// Returns a figure of all arms over time: median response times if `times` is true, else completed rates.
 pub(super) fn over_time(arms: &[ArmFindings], times: bool) -> Chart {
     let roles: Vec<ArmRole> = arms.iter().map(|arm| arm.role).collect();
     let panels = arms.iter().zip(series(&roles)).map(|(arm, series)| {
-        let points = arm.over_time.iter().map(|&(s, rate, ns)| match times {
-            true => (s, ns.map_or(f64::NAN, |ns| ns as f64)),
-            false => (s, rate),
+        let points = arm.over_time.iter().map(|&(s, rate, ns)| {
+            if times { (s, ns.map_or(f64::NAN, |ns| ns as f64)) } else { (s, rate) }
         });
         Panel {
             name: arm.arm.clone(),
@@ -93,10 +94,7 @@ pub(super) fn over_time(arms: &[ArmFindings], times: bool) -> Chart {
         }
     });
     Chart::Panels(Panels {
-        what: match times {
-            true => "median response time",
-            false => "completed requests per second",
-        },
+        what: if times { "median response time" } else { "completed requests per second" },
         times,
         panels: panels.collect(),
     })

@@ -1,4 +1,4 @@
-//! All arms on one metric: ratios, verdicts and the reasons for them.
+//! Comparison of all arms on one metric: ratios, verdicts and their reasons.
 
 use weir_analysis::are_steps;
 use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, Verdict};
@@ -12,29 +12,29 @@ use crate::tree::{
 };
 use crate::{number, words};
 
-/// One arm on one metric.
+/// An arm and its comparison on one metric.
 pub(super) struct Compared<'a> {
     pub(super) arm: &'a ArmFindings,
-    /// What it changes, in words.
+    /// Changes of the arm, in words.
     changes: String,
-    /// What it is compared with, where that is not the baseline.
+    /// Arm that this one is compared with, if it is not the baseline.
     step: Option<&'a str>,
-    /// Its figure on the metric.
+    /// Figure of the arm on the metric.
     value: String,
     pub(super) found: Option<&'a Comparison>,
-    /// The comparison of the CPU time per request.
+    /// Comparison on the CPU time per request.
     cpu: Option<&'a Comparison>,
-    /// That it changed nothing as things stand, or did not take effect; none where it came out as better or worse
-    /// all the same.
+    /// Word for an arm whose changes are inert or took no effect. `None` if the verdict is better or worse all the
+    /// same.
     inert: Option<&'static str>,
     because: String,
-    /// Confidence asked of the intervals.
+    /// Requested confidence of the intervals.
     confidence: f64,
 }
 
 impl Compared<'_> {
-    /// Sign, word and tone of the verdict; `None` where nothing was compared. An A/A arm is neither better nor worse: it
-    /// [differs](words::DIFFERS), and then the lab is at fault.
+    /// Returns sign, word and tone of the verdict. `None` if nothing was compared. An A/A arm is neither better nor
+    /// worse: it [differs](words::DIFFERS), and then the lab is at fault.
     fn verdict(&self) -> Option<(&'static str, &'static str, Tone)> {
         let verdict = self.found?.verdict;
         let sign = words::verdict_sign(verdict);
@@ -49,16 +49,14 @@ impl Compared<'_> {
     }
 
     fn ratio(&self) -> String {
-        self.found
-            .map_or_else(none, |found| number::ratio(found.ratio))
+        self.found.map_or_else(none, |found| number::ratio(found.ratio))
     }
 
     fn interval(&self) -> String {
-        self.found
-            .map_or_else(none, |found| words::interval(found, self.confidence))
+        self.found.map_or_else(none, |found| words::interval(found, self.confidence))
     }
 
-    /// The ratio and its interval, in one.
+    /// Formats the ratio with its interval.
     fn figures(&self) -> String {
         match self.interval().as_str() {
             number::NONE => self.ratio(),
@@ -66,18 +64,16 @@ impl Compared<'_> {
         }
     }
 
-    /// ratio with its interval, and verdict.
+    /// Returns three cells: the figure, the ratio with its interval, and the verdict.
     pub(super) fn short(&self) -> [Cell; 3] {
-        let verdict = self
-            .verdict()
-            .map_or(Cell::default(), |(sign, word, tone)| {
-                Cell::tone(tone, format!("{sign} {word}"))
-            });
+        let verdict = self.verdict().map_or(Cell::default(), |(sign, word, tone)| {
+            Cell::tone(tone, format!("{sign} {word}"))
+        });
         let ratio = self.found.map_or(String::new(), |_| self.figures());
         [self.value.as_str().into(), ratio.into(), verdict]
     }
 
-    /// Sign of the verdict and ratio; the figure where nothing was compared.
+    /// Returns a cell with the sign of the verdict and the ratio, or with the figure if nothing was compared.
     pub(super) fn mark(&self) -> Cell {
         match self.verdict() {
             Some((sign, _, tone)) => Cell::tone(tone, format!("{sign} {}", self.ratio())),
@@ -85,17 +81,13 @@ impl Compared<'_> {
         }
     }
 
-    /// Its row of a table, without cells: the name, and what it changes.
+    /// Returns a row of a table without cells: the name and the changes.
     pub(super) fn named(&self) -> Row {
-        let against = self
-            .step
-            .map_or(String::new(), |step| format!(" (against {step})"));
-        Row::new(&*self.arm.arm, [])
-            .part(self.part())
-            .about(format!("{}{against}", self.changes))
+        let against = self.step.map_or(String::new(), |step| format!(" (against {step})"));
+        Row::new(&*self.arm.arm, []).part(self.part()).about(format!("{}{against}", self.changes))
     }
 
-    /// Returns true if it is neither the baseline nor the baseline once more.
+    /// Returns true if the arm is neither the baseline nor an A/A arm.
     pub(super) fn is_change(&self) -> bool {
         self.arm.role == ArmRole::Change
     }
@@ -113,14 +105,14 @@ fn none() -> String {
     number::NONE.to_owned()
 }
 
-/// All arms of a load: baseline and A/A first, then the changes in the order of the study.
+/// Returns all arms of a load: baseline and A/A first, then the changes in the order of the study.
 pub(super) fn compared<'a>(
     input: &'a ReportInput<'_>,
     load: &'a LoadFindings,
     metric: Metric,
 ) -> Vec<Compared<'a>> {
-    let arms = load.arms.iter();
-    let mut rows: Vec<Compared<'_>> = arms.map(|arm| one(input, load, arm, metric)).collect();
+    let mut rows: Vec<Compared<'_>> =
+        load.arms.iter().map(|arm| one(input, load, arm, metric)).collect();
     let role = |row: &Compared<'_>| row.arm.role;
     rows.sort_by_key(|row| (role(row) != ArmRole::Baseline, role(row) == ArmRole::Change));
     rows
@@ -142,12 +134,16 @@ fn one<'a>(
     let mut inert = input.findings.inert.iter();
     let inert = inert.find(|inert| inert.arm == arm.arm && has_no_effect);
     let levels = inert.map(|inert| {
-        let levels = inert.levels.iter();
-        let each = levels.map(|level| format!("{} = {}: {}", level.id, level.requested, level.why));
-        each.collect::<Vec<_>>().join("; ")
+        inert
+            .levels
+            .iter()
+            .map(|level| format!("{} = {}: {}", level.id, level.requested, level.why))
+            .collect::<Vec<_>>()
+            .join("; ")
     });
-    let ineffective = load.ineffective_of(&arm.arm).filter(|_| has_no_effect);
-    let counted: Vec<String> = ineffective
+    let counted: Vec<String> = load
+        .ineffective_of(&arm.arm)
+        .filter(|_| has_no_effect)
         .map(|one| format!("{} = {}: {}", one.id, one.level, one.why()))
         .collect();
     let word = match inert {
@@ -159,9 +155,7 @@ fn one<'a>(
     Compared {
         arm,
         changes: changes(study, planned, arm.role),
-        step: found
-            .map(|c| c.against.as_str())
-            .filter(|against| *against != baseline),
+        step: found.map(|c| c.against.as_str()).filter(|against| *against != baseline),
         value: metric_value(arm, metric),
         found,
         cpu: load.comparison(&arm.arm, Metric::CpuPerRequest),
@@ -173,7 +167,7 @@ fn one<'a>(
     }
 }
 
-/// The comparison on one metric; `is_said` where what the arms change was shown before.
+/// Returns the comparison on one metric. `is_said` is true if the changes of the arms were shown before.
 pub(super) fn blocks(
     input: &ReportInput<'_>,
     load: &LoadFindings,
@@ -183,14 +177,12 @@ pub(super) fn blocks(
     let study = &input.header.study;
     let rows = compared(input, load, metric);
     let name = words::capital(words::metric(metric));
-    let heading = Heading::part(format!("{name} ({})", words::direction(metric)));
-    let heading = Block::Heading(heading.badge(load.validity));
+    let heading = Block::Heading(
+        Heading::part(format!("{name} ({})", words::direction(metric))).badge(load.validity),
+    );
     let mut blocks = vec![Block::Only(Outputs::FILES, vec![heading])];
     let is_comparable = rows.iter().filter_map(|row| row.found);
-    if !is_comparable
-        .clone()
-        .any(|found| found.verdict != Verdict::Invalid)
-    {
+    if !is_comparable.clone().any(|found| found.verdict != Verdict::Invalid) {
         let nothing = format!("{}: nothing could be compared", words::metric(metric));
         blocks.push(clause(Style::Plain, nothing));
         blocks.extend(why(&rows));
@@ -217,19 +209,12 @@ fn table(study: &Study, rows: &[Compared<'_>], metric: Metric, is_said: bool) ->
     let mut columns = vec![
         Column::new(words::metric_head(metric)),
         ratio.small(format!("{level} interval")).whole(),
-        Column::new("p (Holm)")
-            .short("p")
-            .small("uncorrected")
-            .minor(p),
+        Column::new("p (Holm)").short("p").small("uncorrected").minor(p),
         Column::left("verdict"),
     ];
-    let cpu = Column::new("CPU/request")
-        .short("CPU")
-        .small("ratio and interval");
+    let cpu = Column::new("CPU/request").short("CPU").small("ratio and interval");
     columns.extend((!is_cpu).then_some(cpu));
-    let detectable = Column::new("detectable")
-        .small("replicates")
-        .minor(detectable);
+    let detectable = Column::new("detectable").small("replicates").minor(detectable);
     columns.push(detectable.only(Outputs::FILES));
     let label = format!("Comparison of arms: {}", words::metric(metric));
     Table {
@@ -249,36 +234,30 @@ fn table_row(row: &Compared<'_>, is_cpu: bool) -> Row {
             cells.push(Cell::from(number::p_value(found.p_holm)).small(number::p_value(found.p)));
             cells.push(Cell::tone(tone, format!("{sign} {word}")));
             let cpu = row.cpu.map_or_else(none, |cpu| number::ratio(cpu.ratio));
-            let small = row
-                .cpu
-                .map_or(String::new(), |cpu| words::interval(cpu, row.confidence));
+            let small = row.cpu.map_or(String::new(), |cpu| words::interval(cpu, row.confidence));
             cells.extend((!is_cpu).then(|| Cell::from(cpu).small(small)));
             let least = number::percent(found.minimum_detectable);
             cells.push(Cell::from(least).small(replicates(found)));
         }
         _ => cells.resize(if is_cpu { 5 } else { 6 }, Cell::default()),
     }
-    Row {
-        cells,
-        ..row.named()
-    }
+    Row { cells, ..row.named() }
 }
 
-/// What is compared with another arm than the baseline, by an example.
+/// Explains by an example which arms are compared with another arm than the baseline.
 fn steps(study: &Study, rows: &[Compared<'_>]) -> Vec<Block> {
     let step = rows.iter().find_map(|row| Some((&row.arm.arm, row.step?)));
-    let with = match are_steps(study) {
-        true => "each step is compared with the one before it",
-        false => "arms are compared with the one that differs from them in nothing else",
+    let with = if are_steps(study) {
+        "each step is compared with the one before it"
+    } else {
+        "arms are compared with the one that differs from them in nothing else"
     };
     let note = step.map(|(arm, against)| format!("{with}, {arm} with {against}"));
-    note.into_iter()
-        .map(|note| clause(Style::Soft, note))
-        .collect()
+    note.into_iter().map(|note| clause(Style::Soft, note)).collect()
 }
 
-/// The verdicts' reasons, each once, those of clear verdicts first. Where room is scarce, only why arms have no verdict:
-/// what the others rest on stands in the table.
+/// Lists the reasons for verdicts, each once, clear verdicts first. Terminals list only the reasons for missing
+/// verdicts, because the table shows the basis of the others.
 pub(super) fn why(rows: &[Compared<'_>]) -> Vec<Block> {
     let mut all: Vec<(&Compared<'_>, &'static str, Vec<&str>)> = Vec::new();
     for row in rows.iter().filter(|row| !row.because.is_empty()) {
@@ -296,30 +275,21 @@ pub(super) fn why(rows: &[Compared<'_>]) -> Vec<Block> {
     let is_alone = all.len() == 1;
     let item = |(row, word, arms): &(&Compared<'_>, &str, Vec<&str>)| {
         let (sign, _, tone) = row.verdict()?;
-        let arms = match is_alone && arms.len() > 1 {
-            true => "all".to_owned(),
-            false => arms.join(", "),
-        };
-        let text = Text::of(Role::Tone(tone), format!("{sign} {word}"));
-        let text = text.plain(format!(": {} ", row.because));
+        let arms = if is_alone && arms.len() > 1 { "all".to_owned() } else { arms.join(", ") };
+        let text = Text::of(Role::Tone(tone), format!("{sign} {word}"))
+            .plain(format!(": {} ", row.because));
         Some(text.and(Role::Soft, format!("({arms})")))
     };
     let is_without = |(row, ..): &&(&Compared<'_>, _, _)| {
-        row.inert.is_some()
-            || row
-                .found
-                .is_some_and(|found| found.verdict == Verdict::Invalid)
+        row.inert.is_some() || row.found.is_some_and(|found| found.verdict == Verdict::Invalid)
     };
     let drawn = |items: Vec<Text>| list(items, true).into_iter().collect();
     let few = all.iter().filter(is_without).filter_map(item).collect();
     let every = all.iter().filter_map(item).collect();
-    vec![
-        Block::Only(Outputs::TERMINALS, drawn(few)),
-        Block::Only(Outputs::FILES, drawn(every)),
-    ]
+    vec![Block::Only(Outputs::TERMINALS, drawn(few)), Block::Only(Outputs::FILES, drawn(every))]
 }
 
-/// The ratios as a chart, and once more near 1 where large effects leave that no room.
+/// Draws the ratios as a chart, and a close-up of those near 1, for which large effects leave no space.
 pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metric) -> Vec<Block> {
     let objective = &input.header.study.objective;
     let rows = compared(input, load, metric);
@@ -338,22 +308,13 @@ pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metr
         })
     });
     let forest = Forest {
-        title: format!(
-            "Effect of each arm on the {}: ratio and interval",
-            words::metric(metric)
-        ),
+        title: format!("Effect of each arm on the {}: ratio and interval", words::metric(metric)),
         band: objective.band,
-        sides: match metric.higher_is_better() {
-            true => ["worse", "better"],
-            false => ["better", "worse"],
-        },
+        sides: if metric.higher_is_better() { ["worse", "better"] } else { ["better", "worse"] },
         close_up: false,
         rows: rows.collect(),
     };
-    let close_up = Forest {
-        close_up: true,
-        ..forest.clone()
-    };
+    let close_up = Forest { close_up: true, ..forest.clone() };
     let whole = format!(
         " Effect on the {}: ratio and {} interval, logarithmic axis. Within the shaded band of ±{} arms count as \
          equivalent.",
@@ -369,7 +330,7 @@ pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metr
     vec![drawn(&whole, forest), drawn(near, close_up)]
 }
 
-/// The arm's name; an A/A arm is called one, whatever its name is.
+/// Returns the arm's name. An A/A arm is marked as one, whatever its name.
 fn label(row: &Compared<'_>) -> String {
     match row.arm.role {
         ArmRole::SameAsBaseline if !row.arm.arm.contains("A/A") => format!("{} (A/A)", row.arm.arm),
@@ -377,7 +338,7 @@ fn label(row: &Compared<'_>) -> String {
     }
 }
 
-/// What a chart can draw of a comparison; `None` when there is no estimate.
+/// Returns the drawable values of a comparison. `None` if there is no estimate.
 fn effect(comparison: &Comparison) -> Option<Effect> {
     let (ratio, (low, high)) = (comparison.ratio, comparison.interval);
     let drawable = comparison.verdict != Verdict::Invalid
@@ -393,14 +354,11 @@ fn replicates(comparison: &Comparison) -> String {
     match (comparison.n, comparison.merged) {
         (0, _) => String::new(),
         (n, 0 | 1) => format!("n = {}", number::count(u64::from(n))),
-        (n, merged) => format!(
-            "n = {}, each of {merged} blocks",
-            number::count(u64::from(n))
-        ),
+        (n, merged) => format!("n = {}, each of {merged} blocks", number::count(u64::from(n))),
     }
 }
 
-/// What an arm changes against the arm it is compared with: `gzip: off → on`.
+/// Describes the changes of an arm relative to the arm that it is compared with: `gzip: off → on`.
 pub(super) fn changes(study: &Study, arm: Option<&Arm>, role: ArmRole) -> String {
     match role {
         ArmRole::Baseline => return about::baseline(study),
@@ -415,13 +373,11 @@ pub(super) fn changes(study: &Study, arm: Option<&Arm>, role: ArmRole) -> String
     }
     let before = study.arms.get(arm.against).map(|arm| &arm.settings);
     let each =
-        arm.changes.iter().map(
-            |(id, level)| match before.and_then(|settings| settings.get(id)) {
-                _ if about::is_launcher(id) => about::launcher_words(study, level),
-                Some(from) if from != level => format!("{id}: {from} → {level}"),
-                _ => format!("{id}: {level}"),
-            },
-        );
+        arm.changes.iter().map(|(id, level)| match before.and_then(|settings| settings.get(id)) {
+            _ if about::is_launcher(id) => about::launcher_words(study, level),
+            Some(from) if from != level => format!("{id}: {from} → {level}"),
+            _ => format!("{id}: {level}"),
+        });
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -435,10 +391,10 @@ fn metric_value(arm: &ArmFindings, metric: Metric) -> String {
     }
 }
 
-/// Widest interval that is told as plus or minus so many percent.
+/// Largest half-width of an interval that is formatted as plus or minus a percentage.
 const WIDEST_AS_PERCENT: f64 = 0.5;
 
-/// What the A/A arm says, for somebody who wants to know which effects can be believed.
+/// Describes the result of the A/A arm, which shows how small an effect can be believed.
 pub(super) fn resolution(load: &LoadFindings, metric: Metric) -> String {
     let same = load
         .arms
@@ -459,9 +415,10 @@ pub(super) fn resolution(load: &LoadFindings, metric: Metric) -> String {
     }
     let half_width = ((high.ln() - low.ln()) / 2.0).exp() - 1.0;
     // "±461 %" would say less than the two ends do.
-    let interval = match half_width <= WIDEST_AS_PERCENT {
-        true => format!("±{}", number::percent(half_width)),
-        false => format!("{} to {}", number::ratio(low), number::ratio(high)),
+    let interval = if half_width <= WIDEST_AS_PERCENT {
+        format!("±{}", number::percent(half_width))
+    } else {
+        format!("{} to {}", number::ratio(low), number::ratio(high))
     };
     let found = format!(
         "two equal arms differed by {}, interval {interval}",
@@ -469,10 +426,7 @@ pub(super) fn resolution(load: &LoadFindings, metric: Metric) -> String {
     );
     let detectable = match same.minimum_detectable {
         least if least.is_finite() => {
-            format!(
-                "; a change of this arm would show from {} on",
-                number::percent(least)
-            )
+            format!("; a change of this arm would show from {} on", number::percent(least))
         }
         _ => String::new(),
     };

@@ -1,4 +1,4 @@
-//! What became of connections and handshakes under one load.
+//! Connections and handshakes under one load.
 
 use weir_analysis::findings::LoadFindings;
 use weir_model::load::Lifetime;
@@ -9,7 +9,7 @@ use weir_model::study::LoadSpec;
 use crate::number;
 use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Style, Table, clause};
 
-/// What is worth saying without the table, one clause each; nothing where connections are kept and in clear.
+/// Returns remarks that are useful without the table, one clause each. Empty if connections are kept and unencrypted.
 pub(super) fn sentences(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<String> {
     let all = || load.arms.iter().filter_map(|arm| arm.connections.as_ref());
     let handshakes: Vec<&TlsReport> = all().filter_map(|c| c.tls.as_ref()).collect();
@@ -30,10 +30,10 @@ pub(super) fn sentences(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Str
     sentences
 }
 
-/// A column, and the cell of an arm in it.
+/// A column, and the function that fills an arm's cell.
 type Shown = (Column, fn(&ArmConnections) -> String);
 
-/// The table; nothing where the run did not keep it.
+/// Returns the table. Empty if the run did not record connections.
 pub(super) fn blocks(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Block> {
     let all = || load.arms.iter().filter_map(|arm| arm.connections.as_ref());
     if all().next().is_none() {
@@ -64,7 +64,7 @@ pub(super) fn blocks(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Block>
     blocks
 }
 
-/// The columns that have figures.
+/// Returns the columns that have figures.
 fn columns(is_held: bool, is_tls: bool, has_queues: bool) -> Vec<Shown> {
     let small = |small: &str| Column::new("").small(small);
     #[rustfmt::skip]
@@ -84,19 +84,15 @@ fn columns(is_held: bool, is_tls: bool, has_queues: bool) -> Vec<Shown> {
         shown.push((Column::new("handshakes"), |c| {
             or_none(c.tls.as_ref().map(|tls| tls.handshakes))
         }));
-        shown.push((small("resumed"), |c| {
-            or_none(c.tls.as_ref().map(|tls| tls.resumed))
-        }));
+        shown.push((small("resumed"), |c| or_none(c.tls.as_ref().map(|tls| tls.resumed))));
     }
     if has_queues {
         let queue = Column::new("listen queue").small("times full");
         shown.push((queue, |c| or_none(c.listen_overflows)));
     }
-    shown.push((Column::new("proxy memory"), |c| {
-        match c.proxy_memory_bytes {
-            0 => number::NONE.to_owned(),
-            bytes => number::bytes(bytes),
-        }
+    shown.push((Column::new("proxy memory"), |c| match c.proxy_memory_bytes {
+        0 => number::NONE.to_owned(),
+        bytes => number::bytes(bytes),
     }));
     shown
 }
@@ -105,8 +101,8 @@ fn or_none(count: Option<u64>) -> String {
     count.map_or_else(|| number::NONE.to_owned(), number::count)
 }
 
-/// `100,000 of 100,000 connections held to the end, none opened again, proxy memory 113 MiB`, of the
-/// arm that held the fewest.
+/// Describes the held connections of the arm that held the fewest: `100,000 of 100,000 connections held to the end,
+/// none opened again, proxy memory 113 MiB`.
 fn held<'a>(all: impl Iterator<Item = &'a ArmConnections>) -> Option<String> {
     let least = all
         .filter(|connections| connections.held.wanted > 0)
@@ -127,10 +123,12 @@ fn held<'a>(all: impl Iterator<Item = &'a ArmConnections>) -> Option<String> {
     ))
 }
 
-/// `the listen queue was full 12,345 times for a, never for b`; nothing where no queue was.
+/// Describes overflows of listen queues: `the listen queue was full 12,345 times for a, never for b`. `None` if there
+/// were none.
 fn overflowed<'a>(arms: impl Iterator<Item = (&'a str, &'a ArmConnections)>) -> Option<String> {
-    let known = arms.filter_map(|(arm, c)| Some((arm, c.listen_overflows?)));
-    let (full, never): (Vec<_>, Vec<_>) = known.partition(|(_, times)| *times > 0);
+    let (full, never): (Vec<_>, Vec<_>) = arms
+        .filter_map(|(arm, c)| Some((arm, c.listen_overflows?)))
+        .partition(|(_, times)| *times > 0);
     let mut parts: Vec<String> = full
         .iter()
         .map(|(arm, times)| format!("{} for {arm}", number::plural(*times, "time")))
@@ -142,13 +140,10 @@ fn overflowed<'a>(arms: impl Iterator<Item = (&'a str, &'a ArmConnections)>) -> 
         let names: Vec<&str> = never.iter().map(|(arm, _)| *arm).collect();
         parts.push(format!("never for {}", names.join(", ")));
     }
-    Some(format!(
-        "the listen queue was full {} (net.core.somaxconn, `backlog`)",
-        parts.join(", ")
-    ))
+    Some(format!("the listen queue was full {} (net.core.somaxconn, `backlog`)", parts.join(", ")))
 }
 
-/// `12,345 handshakes, none resumed: TLS 1.2, ECDHE-RSA-AES256-GCM-SHA384, x25519`.
+/// Describes TLS handshakes: `12,345 handshakes, none resumed: TLS 1.2, ECDHE-RSA-AES256-GCM-SHA384, x25519`.
 fn agreed(all: &[&TlsReport]) -> Option<String> {
     if all.is_empty() {
         return None;
@@ -169,17 +164,9 @@ fn agreed(all: &[&TlsReport]) -> Option<String> {
         }
         names.join(" or ")
     };
-    let agreed = [
-        names(|tls| &tls.versions),
-        names(|tls| &tls.ciphers),
-        names(|tls| &tls.groups),
-    ];
+    let agreed = [names(|tls| &tls.versions), names(|tls| &tls.ciphers), names(|tls| &tls.groups)];
     let agreed: Vec<String> = agreed.into_iter().filter(|name| !name.is_empty()).collect();
-    Some(format!(
-        "{}, {resumed}: {}",
-        number::plural(handshakes, "handshake"),
-        agreed.join(", ")
-    ))
+    Some(format!("{}, {resumed}: {}", number::plural(handshakes, "handshake"), agreed.join(", ")))
 }
 
 #[cfg(test)]
@@ -191,10 +178,7 @@ mod tests {
     #[test]
     fn full_listen_queues_are_told_by_arm() {
         let arm = |name: &str, listen_overflows| {
-            let connections = ArmConnections {
-                listen_overflows,
-                ..ArmConnections::default()
-            };
+            let connections = ArmConnections { listen_overflows, ..ArmConnections::default() };
             (name.to_owned(), connections)
         };
         let said = |arms: &[(String, ArmConnections)]| {
@@ -232,12 +216,7 @@ mod tests {
         );
         connections.held = ConnectionCounts::default();
         assert_eq!(held([&connections].into_iter()), None);
-        let named = |name: &str| {
-            vec![NameCount {
-                name: name.to_owned(),
-                count: 7,
-            }]
-        };
+        let named = |name: &str| vec![NameCount { name: name.to_owned(), count: 7 }];
         let tls = TlsReport {
             handshakes: 7,
             versions: named("TLS 1.2"),

@@ -1,4 +1,4 @@
-//! Counters of the proxies while a load lasted.
+//! Counters of the proxies during a load.
 
 use weir_analysis::findings::{ArmFindings, LoadFindings};
 use weir_analysis::is_telling;
@@ -7,24 +7,25 @@ use weir_model::study::{ProxyKind, Study};
 use crate::number;
 use crate::tree::{Block, Cell, Column, Kind, Part, Row, Style, Table, Text, clause, fold};
 
-/// More telling counters of one arm than this are counted rather than listed.
+/// Maximum number of telling counters per arm that are listed. The rest is only counted.
 const LISTED: usize = 5;
 
-/// What tells of requests or connections that were turned away, given up or tried again, one sentence for each arm that
-/// has any.
+/// Returns a sentence for each arm with counters of requests or connections that were refused, given up or retried.
 pub(super) fn telling(load: &LoadFindings) -> Vec<Block> {
     let told = load.arms.iter().filter_map(sentence);
     // It begins with the name of an arm, which keeps its spelling.
     let text = |sentence| Text::from("").plain(sentence);
-    told.map(|sentence: String| clause(Style::Warning, text(sentence)))
-        .collect()
+    told.map(|sentence: String| clause(Style::Warning, text(sentence))).collect()
 }
 
-/// All counters that moved; nothing where no proxy told any.
+/// Returns all counters that changed. Empty if no proxy has counters.
 pub(super) fn tables(study: &Study, load: &LoadFindings) -> Vec<Block> {
-    let kinds = study.proxy_kinds().into_iter();
-    let tables = kinds.filter_map(|kind| table(study, load, kind));
-    let mut blocks: Vec<Block> = tables.map(Block::Table).collect();
+    let mut blocks: Vec<Block> = study
+        .proxy_kinds()
+        .into_iter()
+        .filter_map(|kind| table(study, load, kind))
+        .map(Block::Table)
+        .collect();
     if blocks.is_empty() {
         return Vec::new();
     }
@@ -34,35 +35,34 @@ pub(super) fn tables(study: &Study, load: &LoadFindings) -> Vec<Block> {
     vec![fold("Counters of the proxies", blocks)]
 }
 
-/// The counters of all arms of one kind of proxy: names are its own.
+/// Returns the counters of all arms with one kind of proxy, which share the names of counters.
 fn table(study: &Study, load: &LoadFindings, kind: ProxyKind) -> Option<Table> {
-    let is_of_kind = |arm: &&ArmFindings| {
-        let planned = study.arms.iter().find(|planned| planned.name == arm.arm);
-        planned.is_some_and(|planned| study.proxy_of(planned).kind == kind)
-    };
-    let arms: Vec<&ArmFindings> = load.arms.iter().filter(is_of_kind).collect();
+    let arms: Vec<&ArmFindings> = load
+        .arms
+        .iter()
+        .filter(|arm| {
+            let planned = study.arms.iter().find(|planned| planned.name == arm.arm);
+            planned.is_some_and(|planned| study.proxy_of(planned).kind == kind)
+        })
+        .collect();
     let mut names: Vec<&String> = arms.iter().flat_map(|arm| arm.counters.keys()).collect();
     names.sort_by_key(|name| (!is_telling(name), *name));
     names.dedup();
     let rows = names.into_iter().map(|name| {
-        let counts = arms.iter().map(|arm| arm.counters.get(name).copied());
-        let cells = counts.map(|count| Cell::from(number::count(count.unwrap_or(0))));
-        Row::new(name, cells).part(match is_telling(name) {
-            true => Part::Telling,
-            false => Part::Plain,
-        })
+        let cells = arms
+            .iter()
+            .map(|arm| arm.counters.get(name).copied())
+            .map(|count| Cell::from(number::count(count.unwrap_or(0))));
+        Row::new(name, cells).part(if is_telling(name) { Part::Telling } else { Part::Plain })
     });
-    let table = Table::new(
-        Kind::Counts,
-        format!("Counters of {}", kind.title()),
-        kind.title(),
-    )
-    .columns(arms.iter().map(|arm| Column::new(&*arm.arm)))
-    .rows(rows);
+    let table = Table::new(Kind::Counts, format!("Counters of {}", kind.title()), kind.title())
+        .columns(arms.iter().map(|arm| Column::new(&*arm.arm)))
+        .rows(rows);
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// `envoy itself counted upstream_rq_pending_overflow 1,204, beside 57,120 requests that it answered`.
+/// Describes the telling counters of an arm: `envoy itself counted upstream_rq_pending_overflow 1,204, beside 57,120
+/// requests answered`.
 fn sentence(arm: &ArmFindings) -> Option<String> {
     let found = arm.counters.iter().filter(|(name, _)| is_telling(name));
     let mut found: Vec<(&String, u64)> = found.map(|(name, count)| (name, *count)).collect();
@@ -72,9 +72,8 @@ fn sentence(arm: &ArmFindings) -> Option<String> {
     found.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
     let more = found.len().saturating_sub(LISTED);
     let listed = found.iter().take(LISTED);
-    let mut listed: Vec<String> = listed
-        .map(|(name, count)| format!("{name} {}", number::count(*count)))
-        .collect();
+    let mut listed: Vec<String> =
+        listed.map(|(name, count)| format!("{name} {}", number::count(*count))).collect();
     if more > 0 {
         listed.push(format!("{more} more"));
     }
@@ -83,9 +82,5 @@ fn sentence(arm: &ArmFindings) -> Option<String> {
         0 => String::new(),
         answered => format!(", beside {} requests answered", number::count(answered)),
     };
-    Some(format!(
-        "{} itself counted {}{beside}",
-        arm.arm,
-        listed.join(", ")
-    ))
+    Some(format!("{} itself counted {}{beside}", arm.arm, listed.join(", ")))
 }

@@ -1,10 +1,10 @@
-//! The words of a report, for somebody who reads one for the first time.
+//! Glossary of a report, for first-time readers.
 
 use weir_analysis::findings::Findings;
 
 use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Style, Table, fold, text};
 
-/// Words and what they mean, in the order in which a reader meets them.
+/// Words and their meanings, in the order in which they occur in a report.
 type Words = &'static [(&'static str, &'static str)];
 
 const ALWAYS: Words = &[
@@ -13,10 +13,7 @@ const ALWAYS: Words = &[
         "Whether a figure may be used, used with care, or not used. The generator, the origin server and the machine \
          decide this, not the outcome.",
     ),
-    (
-        "interval",
-        "The range that contains the true value, with the confidence that is stated.",
-    ),
+    ("interval", "The range that contains the true value, with the confidence that is stated."),
     (
         "response time, p50, p99",
         "From the moment a request was due to the last byte of its response. Half of the requests took no longer than \
@@ -45,10 +42,7 @@ const COMPARISONS: Words = &[
         "arm, baseline",
         "An arm is one configuration of the system under test. The others are compared with the baseline.",
     ),
-    (
-        "ratio",
-        "The arm's figure divided by the baseline's: 1.05 is 5 % more.",
-    ),
+    ("ratio", "The arm's figure divided by the baseline's: 1.05 is 5 % more."),
     (
         "p",
         "How probable a difference as large as this one would be if the arms were equal, corrected for the number of \
@@ -65,7 +59,7 @@ const COMPARISONS: Words = &[
     ),
 ];
 
-/// Of arms that are compared in blocks.
+/// Glossary for arms that are compared in blocks.
 const BLOCKS: Words = &[
     (
         "block, replicates, n",
@@ -88,7 +82,7 @@ const BLOCKS: Words = &[
     ),
 ];
 
-/// The glossary of what these findings speak of, folded where an output can fold.
+/// Returns the glossary of the words that these findings use, folded if the output supports that.
 pub(super) fn section(findings: &Findings) -> Vec<Block> {
     let words: &[Words] = match &findings.capacity {
         Some(found) if found.arms.len() == 1 => &[ALWAYS, CAPACITIES],
@@ -106,10 +100,7 @@ pub(super) fn section(findings: &Findings) -> Vec<Block> {
         .rows(rows);
     vec![
         Block::Heading(Heading::section("glossary", "How to read this report")),
-        text(
-            Style::Soft,
-            "docs/statistics.md of weir describes the method.",
-        ),
+        text(Style::Soft, "docs/statistics.md of weir describes the method."),
         fold("What the words mean here", vec![Block::Table(table)]),
     ]
 }

@@ -1,4 +1,4 @@
-//! Whether CPU, memory, network and connections grow linearly with the rate.
+//! Growth of CPU, memory, network and connections with the rate, and its linearity.
 
 use weir_analysis::findings::{GrowthFindings, ResourceGrowth, Shape};
 use weir_limits::{Quantities, shown};
@@ -8,7 +8,7 @@ use crate::tree::{
     Block, Cell, Chart, Column, Heading, Kind, Multiple, Outputs, Row, Style, Table, figure, text,
 };
 
-/// One section for all arms; nothing where nothing was measured at several rates.
+/// Returns one section for all arms. Empty if nothing was measured at several rates.
 pub(super) fn section(found: &[GrowthFindings]) -> Vec<Block> {
     if found.is_empty() {
         return Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn section(found: &[GrowthFindings]) -> Vec<Block> {
     blocks
 }
 
-/// The arm, and the loads where it has several groups of them.
+/// Formats the arm, and the loads if the arm has several groups of them.
 fn title(found: &GrowthFindings) -> String {
     match &found.loads[..] {
         [first, .., last] => format!("{}, {first} to {last}", found.arm),
@@ -36,11 +36,8 @@ fn title(found: &GrowthFindings) -> String {
 }
 
 fn table(found: &GrowthFindings) -> Option<Block> {
-    let known: Vec<&ResourceGrowth> = found
-        .resources
-        .iter()
-        .filter(|one| one.slope.is_some())
-        .collect();
+    let known: Vec<&ResourceGrowth> =
+        found.resources.iter().filter(|one| one.slope.is_some()).collect();
     let rows = known.into_iter().map(|one| {
         let each = |slope: f64| shown(slope, &one.unit);
         let none = || number::NONE.to_owned();
@@ -54,13 +51,8 @@ fn table(found: &GrowthFindings) -> Option<Block> {
             let rate = number::rate;
             format!("{}/s ({} to {})", rate(at), rate(low), rate(high))
         });
-        let cells = [
-            slope,
-            within,
-            linear(one.shape).to_owned(),
-            bend,
-            one.points.len().to_string(),
-        ];
+        let cells =
+            [slope, within, linear(one.shape).to_owned(), bend, one.points.len().to_string()];
         Row::new(means(one), cells.map(Cell::from))
     });
     let columns = [
@@ -71,13 +63,11 @@ fn table(found: &GrowthFindings) -> Option<Block> {
         Column::new("windows").only(Outputs::FILES),
     ];
     let title = format!("What {} takes", found.arm);
-    let table = Table::new(Kind::Plain, &title, "what")
-        .columns(columns)
-        .rows(rows);
+    let table = Table::new(Kind::Plain, &title, "what").columns(columns).rows(rows);
     (!table.rows.is_empty()).then_some(Block::Table(table))
 }
 
-/// From one value to another, the unit said once where both have the same.
+/// Formats a range. A common unit is written once.
 fn between(low: String, high: String) -> String {
     let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
     match (low.split_once(' '), unit(&high)) {
@@ -96,7 +86,8 @@ fn linear(shape: Shape) -> &'static str {
     }
 }
 
-/// What a quantity is, short enough for a chart; one that is not here has its meaning.
+/// Returns a description of a quantity that is short enough for a chart, or its catalogued meaning if there is no short
+/// one.
 fn means(one: &ResourceGrowth) -> String {
     const SHORT: [(&str, &str); 6] = [
         ("proxy_cpus", "CPU time of the proxy"),
@@ -108,30 +99,23 @@ fn means(one: &ResourceGrowth) -> String {
     ];
     let mut short = SHORT.iter();
     let short = short.find(|(quantity, _)| *quantity == one.quantity);
-    let known = || {
-        Quantities::builtin()
-            .get(&one.quantity)
-            .map(|known| &*known.means)
-    };
-    let name = short.map(|(_, name)| *name).or_else(known);
+    let name = short
+        .map(|(_, name)| *name)
+        .or_else(|| Quantities::builtin().get(&one.quantity).map(|known| &*known.means));
     name.unwrap_or(&one.quantity).to_owned()
 }
 
-/// Points that a chart has at least.
+/// Minimum number of points for a chart.
 const CHARTED: usize = 4;
 
-/// A small chart for each quantity that is known at enough rates.
+/// Draws a small chart for each quantity that is known at enough rates.
 fn chart(found: &GrowthFindings) -> Option<Block> {
     let (least, most) = found.rates;
     // Rates of a search lie close together near its edge.
-    let begin = match least > most / 2.0 {
-        true => least - (most - least) / 8.0,
-        false => 0.0,
-    };
+    let begin = if least > most / 2.0 { least - (most - least) / 8.0 } else { 0.0 };
     // Fewer points say no more than the table.
     let is_told = |one: &&ResourceGrowth| one.points.len() >= CHARTED;
-    let known = found.resources.iter().filter(is_told);
-    let all = known.map(|one| Multiple {
+    let all = found.resources.iter().filter(is_told).map(|one| Multiple {
         name: means(one),
         said: format!(
             "{} windows up to {} requests/s; linear: {}",
@@ -142,10 +126,7 @@ fn chart(found: &GrowthFindings) -> Option<Block> {
         unit: one.unit.clone(),
         across: (
             (begin, most),
-            (
-                number::asked(begin),
-                format!("{} requests/s", number::rate(most)),
-            ),
+            (number::asked(begin), format!("{} requests/s", number::rate(most))),
         ),
         dots: one.points.clone(),
         line: line(one, found.rates),
@@ -162,17 +143,13 @@ fn chart(found: &GrowthFindings) -> Option<Block> {
         .then(|| Block::Only(Outputs::HTML, vec![chart]))
 }
 
-/// The straight line, or the two that meet at a bend.
+/// Returns the straight line, or the two lines that meet at a bend.
 fn line(one: &ResourceGrowth, (low, high): (f64, f64)) -> Vec<(f64, f64)> {
     match (one.bend, one.slope, one.intercept) {
         (Some(bend), ..) => {
             let at = bend.at.0;
             let value = |rate: f64, slope: f64| (rate, bend.value + slope * (rate - at) / 1000.0);
-            vec![
-                value(low, bend.before),
-                (at, bend.value),
-                value(high, bend.after),
-            ]
+            vec![value(low, bend.before), (at, bend.value), value(high, bend.after)]
         }
         (None, Some((slope, _)), Some(intercept)) if one.shape != Shape::Curve => {
             let value = |rate: f64| (rate, intercept + slope * rate / 1000.0);

@@ -1,4 +1,4 @@
-//! Whether arms stay within the study's absolute limit.
+//! Comparison of arms with the study's absolute limit.
 
 use weir_analysis::findings::{LimitFindings, LoadFindings};
 use weir_model::study::Study;
@@ -7,7 +7,7 @@ use super::tones;
 use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Table};
 use crate::{number, words};
 
-/// Nothing where the study has no limit.
+/// Returns the table. Empty if the study has no limit.
 pub(super) fn blocks(load: &LoadFindings) -> Vec<Block> {
     let Some(first) = load.limits.first() else {
         return Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn blocks(load: &LoadFindings) -> Vec<Block> {
     vec![Block::Heading(heading), Block::Table(table)]
 }
 
-/// Whether an arm stays within its limit; empty without one.
+/// Returns a cell with the arm's verdict on its limit. Empty if there is no limit.
 pub(super) fn verdict(load: &LoadFindings, arm: &str) -> Cell {
     let limit = load.limits.iter().find(|limit| limit.arm == arm);
     limit.map_or_else(Cell::default, signed)
@@ -50,7 +50,7 @@ fn row(limit: &LimitFindings) -> Row {
     Row::new(&*limit.arm, cells)
 }
 
-/// The limit of a study's objective, to follow the name of its metric; empty without one.
+/// Formats the limit of a study's objective, to be appended to the name of its metric. Empty if there is none.
 pub(super) fn words(study: &Study) -> String {
     match study.objective.within {
         Some(limit) => format!(", within {}", number::short_time(limit.as_nanos() as f64)),

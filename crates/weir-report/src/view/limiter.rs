@@ -1,4 +1,4 @@
-//! What limited each arm: the limiter with its evidence, what was ruled out, and what could not be judged.
+//! Limiter of each arm with its evidence, the limiters that were ruled out, and those that could not be judged.
 
 use weir_analysis::findings::{LimiterFindings, Stretch};
 use weir_analysis::limiter::{limiter_name, sentence};
@@ -11,14 +11,14 @@ use crate::tree::{
     Text, figure, fold, list, text,
 };
 
-/// Fewer samples than this are marked one by one.
+/// Number of samples below which each is marked.
 const FEW: usize = 12;
-/// How the meaning of a quantity begins that is 1 or 0.
+/// Prefix of the meaning of quantities that are 1 or 0.
 const FLAG: &str = "1 where ";
-/// So many workers are shown at most, the busiest.
+/// Maximum number of workers that are shown, the busiest first.
 const WORKERS: usize = 16;
 
-/// A card for each arm and load of which something was sampled.
+/// Returns a card for each arm and load that was sampled.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     let found = &input.findings.limiters;
     let loads = input.header.study.loads.len();
@@ -35,18 +35,17 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     cards.flatten().collect()
 }
 
-/// What limits one arm; `said` where the sentence stands elsewhere on the same screen.
+/// Describes the limiter of one arm. `said` is true if the same screen has the sentence elsewhere.
 pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec<Block> {
     let findings = &found.judgement.findings;
     let mut blocks = vec![Block::Heading(heading)];
     let whole = text(Style::Plain, sentence(found));
-    match said {
-        true => blocks.push(Block::Only(Outputs::FILES, vec![whole])),
-        false => blocks.push(whole),
+    if said {
+        blocks.push(Block::Only(Outputs::FILES, vec![whole]));
+    } else {
+        blocks.push(whole);
     }
-    let advice = findings
-        .first()
-        .map(|first| format!("What to do: {}.", first.advice));
+    let advice = findings.first().map(|first| format!("What to do: {}.", first.advice));
     blocks.extend(advice.map(|advice| text(Style::Soft, advice)));
     blocks.extend(evidence(findings));
     blocks.extend(workers(found));
@@ -55,7 +54,7 @@ pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec
     blocks
 }
 
-/// The time that was judged.
+/// Describes the time that was judged.
 fn when(found: &LimiterFindings) -> String {
     let said = |stretch: &Stretch| {
         let rate = match stretch.rate {
@@ -67,10 +66,7 @@ fn when(found: &LimiterFindings) -> String {
     };
     let pods = found.pods.as_ref();
     let pods = pods.map_or_else(String::new, |pods| format!(", read in {pods}"));
-    let mut parts = vec![format!(
-        "judged by samples of {}{pods}",
-        said(&found.stretch)
-    )];
+    let mut parts = vec![format!("judged by samples of {}{pods}", said(&found.stretch))];
     let low = found.low.as_ref();
     parts.extend(low.map(|low| format!("the low load is {}", said(low))));
     if let (judged @ 2.., agree) = found.judged {
@@ -79,7 +75,7 @@ fn when(found: &LimiterFindings) -> String {
     parts.join("; ")
 }
 
-/// What findings rest on; in a terminal, whose lines are short, as a clause for each.
+/// Shows the evidence of findings: a table in files, a clause for each finding in terminals, whose lines are short.
 fn evidence(findings: &[Finding]) -> Vec<Block> {
     let items = findings.iter().map(|finding| {
         let each = finding.evidence.iter().map(|one| {
@@ -104,27 +100,24 @@ fn evidence(findings: &[Finding]) -> Vec<Block> {
         std::iter::once(group).chain(each)
     });
     let rows: Vec<Row> = rows.collect();
-    let table = Table::new(
-        Kind::Plain,
-        "The evidence of the findings",
-        "what was measured",
-    )
-    .columns([
-        Column::new("value"),
-        Column::new("at a low load"),
-        Column::left("shows the limit"),
-    ])
-    .rows(rows);
-    match table.rows.is_empty() {
-        true => Vec::new(),
-        false => vec![
+    let table = Table::new(Kind::Plain, "The evidence of the findings", "what was measured")
+        .columns([
+            Column::new("value"),
+            Column::new("at a low load"),
+            Column::left("shows the limit"),
+        ])
+        .rows(rows);
+    if table.rows.is_empty() {
+        Vec::new()
+    } else {
+        vec![
             Block::Only(Outputs::TERMINAL, items),
             Block::Only(Outputs::FILES, vec![Block::Table(table)]),
-        ],
+        ]
     }
 }
 
-/// What was measured, its value, that at a low load, and whether it shows the limit.
+/// Returns the cells of a piece of evidence: quantity, value, value at a low load, and if it shows the limit.
 fn figures(one: &Shown) -> [String; 4] {
     let low = one.at_low_load.map(|value| said(one, value));
     // What rules ask of a flag is a number between its two values.
@@ -142,7 +135,7 @@ fn figures(one: &Shown) -> [String; 4] {
     ]
 }
 
-/// Whether a quantity is 1 or 0, for yes and no.
+/// Returns true if a quantity is a flag, 1 or 0.
 fn is_flag(quantity: &str) -> bool {
     let known = Quantities::builtin().get(quantity);
     known.is_some_and(|one| one.means.starts_with(FLAG))
@@ -156,7 +149,7 @@ fn said(one: &Shown, value: f64) -> String {
     }
 }
 
-/// What a quantity is, in words; a share of another by both names.
+/// Describes a quantity in words. A share of one quantity in another is described by both.
 fn means(quantity: &str) -> String {
     if let Some((one, of)) = quantity.split_once(" of ") {
         return format!("{}, as a share of: {}", means(one), means(of));
@@ -170,7 +163,7 @@ fn means(quantity: &str) -> String {
     }
 }
 
-/// Why a quantity is unknown, in words for people: rows and columns of samples are for whoever reads them.
+/// Describes to people why a quantity is unknown, without rows and columns of samples.
 fn because(absent: &Absent) -> String {
     match absent {
         Absent::Missing { why, .. } => format!("it cannot be read ({why})"),
@@ -183,7 +176,7 @@ fn because(absent: &Absent) -> String {
     }
 }
 
-/// CPU time of the proxy's workers: one that is full hides in a mean.
+/// Shows the CPU time of the proxy's workers, because a mean hides a single busy worker.
 fn workers(found: &LimiterFindings) -> Option<Block> {
     let shown_cpus = |cpus: f64| shown(cpus, "CPUs");
     let rows = found.workers.iter().take(WORKERS).map(|worker| {
@@ -191,32 +184,22 @@ fn workers(found: &LimiterFindings) -> Option<Block> {
         let most = cpus.iter().copied().fold(0.0, f64::max);
         let mean = cpus.iter().sum::<f64>() / cpus.len() as f64;
         let line = Text::of(Role::Picture, number::sparkline(&cpus, most.max(1.0)));
-        Row::new(
-            &*worker.name,
-            [
-                line.into(),
-                shown_cpus(mean).into(),
-                shown_cpus(most).into(),
-            ],
-        )
+        Row::new(&*worker.name, [line.into(), shown_cpus(mean).into(), shown_cpus(most).into()])
     });
-    let columns = [
-        Column::left("over that time, up to 1 CPU"),
-        Column::new("mean"),
-        Column::new("most"),
-    ];
+    let columns =
+        [Column::left("over that time, up to 1 CPU"), Column::new("mean"), Column::new("most")];
     let label = "CPU time of the proxy's processes and threads";
-    let table = Table::new(Kind::Plain, label, "worker")
-        .columns(columns)
-        .rows(rows);
+    let table = Table::new(Kind::Plain, label, "worker").columns(columns).rows(rows);
     (!table.rows.is_empty()).then_some(Block::Table(table))
 }
 
-/// What was sampled in that time: charts, and lines of characters where nothing can be drawn.
+/// Shows the samples of that time: charts, and sparklines in outputs without charts.
 fn series(found: &LimiterFindings) -> Vec<Block> {
-    let is_there =
-        |one: &&Series| one.points.len() > 2 && one.points.iter().any(|(_, value)| *value > 0.0);
-    let all: Vec<&Series> = found.series.iter().filter(is_there).collect();
+    let all: Vec<&Series> = found
+        .series
+        .iter()
+        .filter(|one| one.points.len() > 2 && one.points.iter().any(|(_, value)| *value > 0.0))
+        .collect();
     if all.is_empty() {
         return Vec::new();
     }
@@ -249,19 +232,10 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
         let values: Vec<f64> = one.points.iter().map(|(_, value)| *value).collect();
         let line = Text::of(Role::Picture, number::sparkline(&values, most));
         let ends = [least, most].map(|value| Cell::from(shown(value, &one.unit)));
-        Row::new(
-            means(&one.quantity),
-            [Cell::from(line)].into_iter().chain(ends),
-        )
+        Row::new(means(&one.quantity), [Cell::from(line)].into_iter().chain(ends))
     });
-    let columns = [
-        Column::left("over that time"),
-        Column::new("least"),
-        Column::new("most"),
-    ];
-    let table = Table::new(Kind::Plain, "What was sampled", "quantity")
-        .columns(columns)
-        .rows(rows);
+    let columns = [Column::left("over that time"), Column::new("least"), Column::new("most")];
+    let table = Table::new(Kind::Plain, "What was sampled", "quantity").columns(columns).rows(rows);
     vec![
         Block::Only(Outputs::HTML, vec![charts]),
         Block::Only(Outputs::MARKDOWN, vec![Block::Table(table)]),
@@ -270,18 +244,15 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
 
 fn bounds(one: &Series) -> (f64, f64) {
     let values = || one.points.iter().map(|(_, value)| *value);
-    (
-        values().fold(f64::INFINITY, f64::min),
-        values().fold(f64::NEG_INFINITY, f64::max),
-    )
+    (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// Of how many of the proxy's pods a quantity speaks, and how many there are, if not of all.
+/// Returns the number of pods in which a quantity was read, and the number of all pods. `None` if it was read in all.
 fn partly(found: &LimiterFindings, quantity: &str) -> Option<(u32, u32)> {
     found.evidence.quantities.get(quantity)?.read_of
 }
 
-/// What is no finding.
+/// Lists the limiters that were ruled out or could not be judged.
 fn others(found: &LimiterFindings) -> Vec<Block> {
     let judgement = &found.judgement;
     let mut folds = Vec::new();

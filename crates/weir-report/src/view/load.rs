@@ -1,4 +1,4 @@
-//! One load: what it is, its arms, its validity.
+//! Section of a load: its description, its arms, its validity.
 
 use weir_analysis::findings::{
     ArmFindings, CountedReason, Ineffective, LoadFindings, TailFindings,
@@ -18,7 +18,7 @@ use crate::tree::{
     clause, figure, list, text,
 };
 
-/// A section for each load that is not a cell of a matrix.
+/// Returns a section for each load that is not a cell of a matrix.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     // What arms change is said once where room is scarce.
@@ -30,19 +30,19 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     blocks
 }
 
-/// Loads that are no cells of a matrix.
+/// Returns the loads that are not cells of a matrix.
 pub(super) fn single<'a>(input: &ReportInput<'a>) -> impl Iterator<Item = &'a LoadFindings> {
     let (study, loads) = (&input.header.study, &input.findings.loads);
     loads.iter().filter(|load| !is_cell(study, load))
 }
 
-/// What a load is, in a clause.
+/// Describes a load in a clause.
 pub(super) fn described(study: &Study, load: &LoadFindings) -> String {
     let spec = study.loads.iter().find(|spec| spec.name == load.load);
     summary(spec, load)
 }
 
-/// Whether a load is a cell of a matrix.
+/// Returns true if a load is a cell of a matrix.
 fn is_cell(study: &Study, load: &LoadFindings) -> bool {
     let mut specs = study.loads.iter();
     specs.any(|spec| spec.name == load.load && spec.cell.is_some())
@@ -59,9 +59,7 @@ fn section(
     let id = format!("load-{number}");
     let heading = Heading::section(&id, format!("Load {}", load.load));
     let told = connections::sentences(spec, load);
-    let told = told
-        .iter()
-        .map(|sentence| clause(Style::Soft, sentence.as_str()));
+    let told = told.iter().map(|sentence| clause(Style::Soft, sentence.as_str()));
     let mut blocks = vec![
         Block::Heading(heading.badge(load.validity).remark(&measured(load))),
         clause(Style::Soft, summary(spec, load)),
@@ -71,10 +69,7 @@ fn section(
     if load.validity == Validity::Invalid {
         blocks.extend(validity(load));
         let unusable = "not to be used; the other formats show its figures";
-        blocks.push(Block::Only(
-            Outputs::TERMINAL,
-            vec![clause(Style::Plain, unusable)],
-        ));
+        blocks.push(Block::Only(Outputs::TERMINAL, vec![clause(Style::Plain, unusable)]));
         let fold = Block::Fold(Fold {
             summary: "Its figures anyway: not to be used".to_owned(),
             unusable: true,
@@ -113,15 +108,13 @@ fn figures(
             0 => Block::Only(Outputs::ALL, pairs),
             _ => Block::Only(Outputs::FILES, pairs),
         });
-        about.push(Block::Only(
-            Outputs::HTML,
-            compare::forests(input, load, metric),
-        ));
+        about.push(Block::Only(Outputs::HTML, compare::forests(input, load, metric)));
         // CPU per request stands beside the other metrics; alone it has a table of its own.
         let is_beside = metric == Metric::CpuPerRequest && place > 0;
-        blocks.push(match is_beside {
-            true => Block::Only(Outputs::FILES, about),
-            false => Block::Only(Outputs::ALL, about),
+        blocks.push(if is_beside {
+            Block::Only(Outputs::FILES, about)
+        } else {
+            Block::Only(Outputs::ALL, about)
         });
     }
     blocks.extend(counted::telling(load));
@@ -133,21 +126,21 @@ fn figures(
     blocks
 }
 
-/// Response times by percentile, and what happened over time.
+/// Draws response times by percentile, and figures over time.
 fn drawn(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     let part = |text: &str| Block::Heading(Heading::part(text).badge(load.validity));
     let mut blocks = Vec::new();
     if let Some(lines) = charts::percentiles(&load.arms) {
-        let what = match open_loop {
-            true => "From the moment each request was due, so waiting counts.",
-            false => {
-                "Closed loop: each arm has its own rate here, and a faster arm gets more requests. \
+        let what = if open_loop {
+            "From the moment each request was due, so waiting counts."
+        } else {
+            "Closed loop: each arm has its own rate here, and a faster arm gets more requests. \
                  Compare response times under an open loop."
-            }
         };
-        let axes = match lines.extent.is_log() {
-            true => "Both axes are logarithmic.",
-            false => "Each further nine of the percentile takes the same room.",
+        let axes = if lines.extent.is_log() {
+            "Both axes are logarithmic."
+        } else {
+            "Each further nine of the percentile takes the same room."
         };
         blocks.push(part("Response time by percentile"));
         blocks.push(figure(format!("{what} {axes}"), Chart::Lines(lines)));
@@ -167,7 +160,7 @@ fn drawn(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     blocks
 }
 
-/// Figures of each arm without comparison.
+/// Shows the figures of each arm without comparison.
 fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     let all = &load.arms;
     if all.is_empty() {
@@ -179,17 +172,16 @@ fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     ];
     let columns = heads.map(Column::new).into_iter();
     let censored = all.iter().any(|arm| arm.censored > 0);
-    let columns = columns.chain(censored.then(|| Column::new("never ended")));
-    let columns = columns.chain([Column::new("origin connects").small("per request")]);
+    let columns = columns
+        .chain(censored.then(|| Column::new("never ended")))
+        .chain([Column::new("origin connects").small("per request")]);
     let interrupts = all.iter().any(|arm| arm.interrupts.is_some());
-    let of_cpus = || Column::new("interrupts").small("of its CPUs");
-    let columns = columns.chain(interrupts.then(of_cpus));
+    let columns = columns.chain(interrupts.then(|| Column::new("interrupts").small("of its CPUs")));
     let counts = Table::new(Kind::Figures, "Rates and counts of each arm", "arm")
         .columns(columns)
         .rows(all.iter().map(|arm| counts(arm, (censored, interrupts))));
     let kept = |ns: fn(&ArmFindings) -> &[u64; 5]| {
-        all.iter()
-            .any(|arm| arm.samples > 0 && ns(arm).iter().any(|ns| *ns > 0))
+        all.iter().any(|arm| arm.samples > 0 && ns(arm).iter().any(|ns| *ns > 0))
     };
     let service = kept(|arm| &arm.service_ns);
     let lag = kept(|arm| &arm.dispatch_lag_ns);
@@ -219,16 +211,16 @@ fn counts(arm: &ArmFindings, (censored, interrupts): (bool, bool)) -> Row {
         number::time(arm.cpu_per_request_ns.unwrap_or(f64::NAN)),
         number::count(arm.samples),
         number::count(arm.failures),
-    ];
-    let cells = cells.into_iter();
-    let cells = cells.chain(censored.then(|| number::count(arm.censored)));
-    let cells = cells.chain([origin]);
+    ]
+    .into_iter()
+    .chain(censored.then(|| number::count(arm.censored)))
+    .chain([origin]);
     let share = number::percent(arm.interrupts.unwrap_or(f64::NAN));
     let cells = cells.chain(interrupts.then_some(share));
     Row::new(&*arm.arm, cells.map(Cell::from))
 }
 
-/// Quantiles of each arm; of service times and dispatch lag where they were kept.
+/// Returns the quantiles of each arm: response times, and service times and dispatch lag if recorded.
 fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
     let mut columns = vec![Column::new("response").small("p50")];
     columns.extend(["p90", "p99", "p99.9", "max"].map(|quantile| Column::new("").small(quantile)));
@@ -248,21 +240,25 @@ fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
             let shown = std::mem::take(&mut cells[place]);
             cells[place] = shown.small(tail_interval(tail));
         }
-        let common = arm.tails.first().and_then(|tail| tail.typical_ns);
-        let common = common.map_or(number::NONE.to_owned(), |ns| number::time(ns as f64));
+        let common = arm
+            .tails
+            .first()
+            .and_then(|tail| tail.typical_ns)
+            .map_or(number::NONE.to_owned(), |ns| number::time(ns as f64));
         cells.extend(typical.then(|| Cell::from(common)));
         let [p50, _, p99, ..] = shown(&arm.service_ns);
-        let others = service.then_some([p50, p99]).into_iter().flatten();
-        let others = others.chain(lag.then_some(shown(&arm.dispatch_lag_ns)[2].clone()));
+        let others = service
+            .then_some([p50, p99])
+            .into_iter()
+            .flatten()
+            .chain(lag.then_some(shown(&arm.dispatch_lag_ns)[2].clone()));
         cells.extend(others.map(Cell::from));
         Row::new(&*arm.arm, cells)
     });
-    Table::new(Kind::Figures, "Times of each arm", "arm")
-        .columns(columns)
-        .rows(rows)
+    Table::new(Kind::Figures, "Times of each arm", "arm").columns(columns).rows(rows)
 }
 
-/// The interval of a quantile of all requests: `1.2 ms to 3 ms`, without an end where that was not answered.
+/// Formats the interval of a quantile of all requests: `1.2 ms to 3 ms`. It has no end if that was not answered.
 fn tail_interval(tail: &TailFindings) -> String {
     let time = |ns: u64| number::time(ns as f64);
     match tail.interval_ns {
@@ -272,27 +268,24 @@ fn tail_interval(tail: &TailFindings) -> String {
     }
 }
 
-/// Whether the figures may be believed, and what speaks against it.
+/// Shows the validity of the figures, and the reasons against it.
 fn validity(load: &LoadFindings) -> Vec<Block> {
-    let found = match load.reasons.is_empty() {
-        true => "Nothing speaks against these figures.",
-        false => "Trials that are INVALID were left out before any outcome was looked at.",
+    let found = if load.reasons.is_empty() {
+        "Nothing speaks against these figures."
+    } else {
+        "Trials that are INVALID were left out before any outcome was looked at."
     };
     let heading = Block::Heading(Heading::part("Validity").badge(load.validity));
-    let mut blocks = vec![Block::Only(
-        Outputs::FILES,
-        vec![heading, text(Style::Soft, found)],
-    )];
+    let mut blocks = vec![Block::Only(Outputs::FILES, vec![heading, text(Style::Soft, found)])];
     let arms: Vec<&str> = load.arms.iter().map(|arm| &*arm.arm).collect();
     let reasons = load.reasons.iter().map(|counted| reason(counted, &arms));
     blocks.extend(list(reasons, false));
     blocks
 }
 
-/// A reason, with the arms that it concerns among `all`.
+/// Formats a reason, with the arms that it concerns. `all` are all arms of the load.
 pub(super) fn reason(counted: &CountedReason, all: &[&str]) -> Text {
-    let concerns = |arm: &&str| counted.arms.iter().any(|own| own == arm);
-    let arms = match all.iter().all(concerns) {
+    let arms = match all.iter().all(|arm| counted.arms.iter().any(|own| own == arm)) {
         true if all.len() == 1 => String::new(),
         true => "; all arms".to_owned(),
         false if counted.arms.is_empty() => String::new(),
@@ -305,13 +298,10 @@ pub(super) fn reason(counted: &CountedReason, all: &[&str]) -> Text {
         .and(Role::Soft, format!("({}{arms})", how_often(counted)))
 }
 
-/// `the worst of 3 of 960 trials`: what is said of them is true of that one.
+/// Formats the number of trials with a reason: `the worst of 3 of 960 trials`. The reason's text is about the worst
+/// one.
 pub(super) fn how_often(counted: &CountedReason) -> String {
-    let worst = if counted.trials > 1 {
-        "the worst of "
-    } else {
-        ""
-    };
+    let worst = if counted.trials > 1 { "the worst of " } else { "" };
     format!(
         "{worst}{} of {}",
         number::count(u64::from(counted.trials)),
@@ -331,7 +321,7 @@ fn measured(load: &LoadFindings) -> String {
     )
 }
 
-/// Whether the machine stood still, and what is done about it; `None` where there is nothing to say.
+/// Describes standstills of the machine and how they are treated. `None` if there were none, or they do not matter.
 fn hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
     let Some(seen) = &load.hold_ups else {
         let missing = "whether the machine stood still at times is not known: there was no meter, which needs root";
@@ -354,12 +344,12 @@ fn hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
     ))
 }
 
-/// Whether arrivals are independent of responses.
+/// Returns true if arrivals are independent of responses.
 fn is_open(spec: Option<&LoadSpec>, load: &LoadFindings) -> bool {
     load.rate_intended.is_some() || spec.is_some_and(|spec| spec.is_open())
 }
 
-/// What it is: `closed loop, 50 connections to each arm, GET /`.
+/// Formats a load: `closed loop, 50 connections to each arm, GET /`.
 fn summary(spec: Option<&LoadSpec>, load: &LoadFindings) -> String {
     let mut parts = vec![match load.rate_intended {
         Some(rate) => format!("open loop at {} requests/s", number::asked(rate)),
@@ -374,7 +364,7 @@ fn summary(spec: Option<&LoadSpec>, load: &LoadFindings) -> String {
     parts.join(", ")
 }
 
-/// What a load has besides its rate and number of connections.
+/// Describes the properties of a load other than its rate and number of connections.
 pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some(bursts) = Bursts::of(spec) {
@@ -386,10 +376,7 @@ pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
     }
     parts.extend(arrivals(spec));
     if spec.pipeline > 1 {
-        parts.push(format!(
-            "PIPELINED, up to {} on a connection",
-            spec.pipeline
-        ));
+        parts.push(format!("PIPELINED, up to {} on a connection", spec.pipeline));
     }
     if spec.held() > 0 {
         parts.push(format!("{} held idle", number::count(spec.held())));
@@ -403,8 +390,8 @@ pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
     parts
 }
 
-/// How arrivals differ from even ones at a constant rate, and what becomes of those that find no
-/// connection idle.
+/// Describes how arrivals differ from even ones at a constant rate, and the treatment of arrivals that find no idle
+/// connection.
 fn arrivals(spec: &LoadSpec) -> Vec<String> {
     let mut parts = Vec::new();
     match &spec.arrivals {
@@ -439,7 +426,7 @@ fn arrivals(spec: &LoadSpec) -> Vec<String> {
     parts
 }
 
-/// What is asked for, and by whom beside the main flow.
+/// Describes the requests of the main flow, and the flows beside it.
 fn asked(spec: &LoadSpec) -> Vec<String> {
     let mut parts = Vec::new();
     match &spec.requests[..] {
@@ -462,30 +449,27 @@ fn asked(spec: &LoadSpec) -> Vec<String> {
     parts
 }
 
-/// What becomes of connections; nothing when they are kept.
+/// Describes the lifetime of connections. `None` if they are kept.
 fn lifetime(lifetime: Lifetime) -> Option<String> {
     Some(match lifetime {
         Lifetime::Kept => return None,
         Lifetime::Request => "a connection for each request".to_owned(),
-        Lifetime::Requests(requests) => format!(
-            "a new connection after {}",
-            number::plural(u64::from(requests), "request")
-        ),
+        Lifetime::Requests(requests) => {
+            format!("a new connection after {}", number::plural(u64::from(requests), "request"))
+        }
         Lifetime::Time(ns) => format!("a new connection after {}", number::short_time(ns as f64)),
     })
 }
 
-/// `TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), never resumed`.
+/// Describes a TLS offer: `TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), never resumed`.
 fn tls(offer: &TlsSpec) -> String {
     let both = [TlsVersion::V1_2, TlsVersion::V1_3];
-    let versions = match offer.versions.is_empty() {
-        true => &both[..],
-        false => &offer.versions,
-    };
+    let versions = if offer.versions.is_empty() { &both[..] } else { &offer.versions };
     let versions: Vec<&str> = versions.iter().map(|version| version.name()).collect();
-    let ciphers = match offer.ciphers.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", offer.ciphers.join(" ")),
+    let ciphers = if offer.ciphers.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", offer.ciphers.join(" "))
     };
     let resumed = match offer.resumption {
         Resumption::Off => "never resumed".to_owned(),

@@ -1,4 +1,4 @@
-//! The looks at a load that was measured until everything is decided.
+//! Interim looks at a load that is measured until all comparisons are decided.
 
 use weir_analysis::findings::LoadFindings;
 use weir_analysis::listed;
@@ -8,11 +8,10 @@ use weir_model::study::Study;
 use crate::number;
 use crate::tree::{Block, Style, labelled};
 
-/// How many looks there were, how sure each of them was to be, and what was decided when.
+/// Describes the looks: their number, their confidence, and the decision at each.
 pub(super) fn blocks(study: &Study, load: &LoadFindings) -> Vec<Block> {
     let said = load.looks.last().map(|last| sentence(study, load, last));
-    let said = said.map(|said| labelled("looks", Style::Soft, said));
-    said.into_iter().collect()
+    said.map(|said| labelled("looks", Style::Soft, said)).into_iter().collect()
 }
 
 fn sentence(study: &Study, load: &LoadFindings, last: &LookRecord) -> String {
@@ -20,16 +19,17 @@ fn sentence(study: &Study, load: &LoadFindings, last: &LookRecord) -> String {
         |of: fn(&LookRecord) -> String| listed(&load.looks.iter().map(of).collect::<Vec<_>>());
     let most = last.planned.last().copied().unwrap_or(last.blocks);
     let decided = load.looks.iter().flat_map(|look| {
-        look.decided.iter().map(|one| match one.is_given_up {
-            true => format!("{} given up at look {}", one.arm, look.look),
-            false => format!("{} {} at look {}", one.arm, one.verdict, look.look),
+        look.decided.iter().map(|one| {
+            if one.is_given_up {
+                format!("{} given up at look {}", one.arm, look.look)
+            } else {
+                format!("{} {} at look {}", one.arm, one.verdict, look.look)
+            }
         })
     });
     let decided: Vec<String> = decided.collect();
-    let decided = match decided.is_empty() {
-        true => "nothing is decided yet".to_owned(),
-        false => listed(&decided),
-    };
+    let decided =
+        if decided.is_empty() { "nothing is decided yet".to_owned() } else { listed(&decided) };
     format!(
         "{} of {} planned, after {} of at most {most} blocks; their intervals have {}, so all of them together hold {} \
          wherever the run ended; {decided}",

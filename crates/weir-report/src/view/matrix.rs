@@ -1,4 +1,4 @@
-//! A matrix of loads: what all cells come to, then the response times of each arm over all of them.
+//! A matrix of loads: the verdicts over all cells, then the response times of each arm over all cells.
 //!
 //! In a matrix an arm is called a *suite*, as in published ones: all loads under one configuration.
 
@@ -6,9 +6,7 @@ mod heat;
 
 use std::collections::BTreeMap;
 
-use weir_analysis::findings::{
-    ArmFindings, Comparison, InertArm, LoadFindings, MatrixFindings, Verdict,
-};
+use weir_analysis::findings::{ArmFindings, InertArm, LoadFindings, MatrixFindings, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Metric};
 
@@ -22,10 +20,10 @@ use crate::tree::{
 };
 use crate::{number, words};
 
-/// Colours of a scale from few to many, as the style sheet has them.
+/// Number of colours in the style sheet's scale from few to many.
 const COLOURS: f64 = 10.0;
 
-/// A load of the matrix with what was found under it.
+/// A load of the matrix with its findings.
 #[derive(Clone, Copy)]
 struct Cell<'a> {
     spec: &'a LoadSpec,
@@ -46,7 +44,7 @@ impl Cell<'_> {
     }
 }
 
-/// The loads of one matrix.
+/// A matrix with its cells.
 struct Matrix<'a> {
     found: &'a MatrixFindings,
     cells: Vec<Cell<'a>>,
@@ -60,50 +58,42 @@ impl<'a> Matrix<'a> {
             let is_own = spec.cell.as_ref()?.matrix == found.name;
             is_own.then_some(Cell { spec, found: load })
         });
-        Matrix {
-            found,
-            cells: cells.collect(),
-        }
+        Matrix { found, cells: cells.collect() }
     }
 
-    /// Metrics of its cells but for the CPU's.
+    /// Returns the metrics of the cells, without the CPU time.
     fn metrics(&self) -> Vec<Metric> {
-        let first = self
-            .cells
-            .first()
-            .map_or(&[][..], |cell| &cell.found.metrics);
-        let own = first
-            .iter()
-            .filter(|metric| **metric != Metric::CpuPerRequest);
-        own.copied().collect()
+        let first = self.cells.first().map_or(&[][..], |cell| &cell.found.metrics);
+        first.iter().filter(|metric| **metric != Metric::CpuPerRequest).copied().collect()
     }
 }
 
-/// A section for each matrix.
+/// Returns a section for each matrix.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
-    let matrices = input.findings.matrices.iter().zip(1..);
-    matrices
+    input
+        .findings
+        .matrices
+        .iter()
+        .zip(1..)
         .flat_map(|(matrix, number)| section(input, &Matrix::new(matrix, input), number))
         .collect()
 }
 
-/// The verdicts on the study's own metric over all loads, for each matrix.
+/// Returns the verdicts on the study's main metric over all loads, for each matrix.
 pub(super) fn summary(input: &ReportInput<'_>) -> Vec<Block> {
     let objective = input.header.study.objective.metric;
-    let matrices = input.findings.matrices.iter();
-    matrices
+    input
+        .findings
+        .matrices
+        .iter()
         .flat_map(|found| {
             let matrix = Matrix::new(found, input);
             let metrics = matrix.metrics();
-            let is_objective = |metric: &&Metric| **metric == objective;
-            let own = metrics.iter().find(is_objective).or(metrics.first());
+            let own = metrics.iter().find(|metric| **metric == objective).or(metrics.first());
             let loads = clause(Style::Soft, summed_up(&matrix.cells));
             let table = own.map(|metric| {
                 let caption = words::capital(words::metric(*metric)) + ": verdicts over all loads";
-                Block::Table(Table {
-                    caption,
-                    ..tallies(input, &matrix.cells, *metric)
-                })
+                Block::Table(Table { caption, ..tallies(input, &matrix.cells, *metric) })
             });
             std::iter::once(loads).chain(table)
         })
@@ -120,21 +110,15 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
     };
     let heading = Heading::section(&format!("matrix-{number}"), title).badge(validity);
     let measured = format!("{used} of {loads} can be used");
-    let mut blocks = vec![
-        Block::Heading(heading.remark(&measured)),
-        clause(Style::Soft, summed_up(cells)),
-    ];
+    let mut blocks =
+        vec![Block::Heading(heading.remark(&measured)), clause(Style::Soft, summed_up(cells))];
     blocks.extend(list(reasons(cells), false));
     for metric in matrix.metrics() {
         let name = words::capital(words::metric(metric));
         let heading = Heading::part(format!("{name}: verdicts over all loads")).badge(validity);
-        blocks.extend([
-            Block::Heading(heading),
-            Block::Table(tallies(input, cells, metric)),
-        ]);
+        blocks.extend([Block::Heading(heading), Block::Table(tallies(input, cells, metric))]);
     }
-    let arms = input.findings.inert.iter().filter(|inert| inert.whole);
-    let inert = arms.map(|inert| {
+    let inert = input.findings.inert.iter().filter(|inert| inert.whole).map(|inert| {
         let sign = format!("{} {}", words::INERT_SIGN, words::INERT);
         let text = Text::of(Role::Tone(Tone::Inert), sign);
         text.plain(format!(": {} ({})", inert.why(), inert.arm))
@@ -157,7 +141,7 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
     blocks
 }
 
-/// Numbers of connections and rates, ascending, as they were sent.
+/// Returns the numbers of connections and the intended rates, ascending.
 fn axes(cells: &[Cell<'_>]) -> (Vec<u32>, Vec<Option<f64>>) {
     let mut connections: Vec<u32> = cells.iter().map(|cell| cell.spec.connections).collect();
     connections.sort_unstable();
@@ -168,16 +152,14 @@ fn axes(cells: &[Cell<'_>]) -> (Vec<u32>, Vec<Option<f64>>) {
     (connections, rates)
 }
 
-/// `100 to 1,000 connections`.
+/// Formats a range: `100 to 1,000 connections`.
 fn span(values: &[f64], noun: &str) -> String {
     match values {
         [] => String::new(),
         [one] => format!("{} {noun}", number::asked(*one)),
-        [first, .., last] => format!(
-            "{} to {} {noun}",
-            number::asked(*first),
-            number::asked(*last)
-        ),
+        [first, .., last] => {
+            format!("{} to {} {noun}", number::asked(*first), number::asked(*last))
+        }
     }
 }
 
@@ -186,33 +168,22 @@ fn summed_up(cells: &[Cell<'_>]) -> String {
     let connections: Vec<f64> = connections.into_iter().map(f64::from).collect();
     let rates: Vec<f64> = rates.into_iter().flatten().collect();
     let mut parts = vec![span(&connections, "connections to each arm")];
-    parts.push(match rates.is_empty() {
-        true => "closed loop or a rate of its own".to_owned(),
-        false => format!("open loop at {}", span(&rates, "requests/s")),
+    parts.push(if rates.is_empty() {
+        "closed loop or a rate of its own".to_owned()
+    } else {
+        format!("open loop at {}", span(&rates, "requests/s"))
     });
-    parts.extend(
-        cells
-            .first()
-            .map(|cell| manner(cell.spec))
-            .unwrap_or_default(),
-    );
-    format!(
-        "{}: {}",
-        number::plural(cells.len() as u64, "load"),
-        parts.join(", ")
-    )
+    parts.extend(cells.first().map(|cell| manner(cell.spec)).unwrap_or_default());
+    format!("{}: {}", number::plural(cells.len() as u64, "load"), parts.join(", "))
 }
 
-/// Reasons by rule and gravity, the gravest first, each with the cell in which most trials had it.
+/// Lists reasons by rule and severity, the most severe first, each with the cell in which most trials had it.
 fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
     type Seen<'a> = (usize, u32, String);
     let mut all: BTreeMap<(std::cmp::Reverse<Validity>, &str), Seen<'_>> = BTreeMap::new();
     for cell in cells {
         for counted in &cell.found.reasons {
-            let key = (
-                std::cmp::Reverse(counted.reason.validity),
-                &*counted.reason.rule,
-            );
+            let key = (std::cmp::Reverse(counted.reason.validity), &*counted.reason.rule);
             let (loads, most, example) = all.entry(key).or_default();
             *loads += 1;
             if counted.trials > *most {
@@ -222,31 +193,27 @@ fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
         }
     }
     let of = number::plural(cells.len() as u64, "load");
-    let each = all.into_iter();
-    each.map(|((validity, rule), (loads, _, example))| {
-        Text::validity(validity.0)
-            .plain(" ")
-            .and(Role::Strong, rule)
-            .plain(format!(": trials of {loads} of {of}; "))
-            .and(Role::Soft, example)
-    })
-    .collect()
+    all.into_iter()
+        .map(|((validity, rule), (loads, _, example))| {
+            Text::validity(validity.0)
+                .plain(" ")
+                .and(Role::Strong, rule)
+                .plain(format!(": trials of {loads} of {of}; "))
+                .and(Role::Soft, example)
+        })
+        .collect()
 }
 
-/// Why an arm is inert as a whole; empty when it is not.
+/// Returns why an arm is inert as a whole. Empty if it is not.
 fn inert_words(inert: &[InertArm], arm: &str) -> String {
     let found = inert.iter().find(|inert| inert.arm == arm && inert.whole);
     found.map_or_else(String::new, InertArm::why)
 }
 
-/// How often each arm came out how, on one metric.
+/// Counts the verdicts of each arm on one metric.
 fn tallies(input: &ReportInput<'_>, cells: &[Cell<'_>], metric: Metric) -> Table {
     let study = &input.header.study;
-    let arms = study
-        .arms
-        .iter()
-        .filter(|arm| arm.role != ArmRole::Baseline);
-    let rows = arms.map(|arm| {
+    let rows = study.arms.iter().filter(|arm| arm.role != ArmRole::Baseline).map(|arm| {
         let changes = Text::from(changes(study, Some(arm), arm.role));
         let about = match inert_words(&input.findings.inert, &arm.name).as_str() {
             "" => changes,
@@ -255,11 +222,7 @@ fn tallies(input: &ReportInput<'_>, cells: &[Cell<'_>], metric: Metric) -> Table
                 format!("{} {}: {why}", words::INERT_SIGN, words::INERT),
             ),
         };
-        Row::new(
-            &*arm.name,
-            tally(cells, &arm.name, metric).map(TableCell::from),
-        )
-        .about(about)
+        Row::new(&*arm.name, tally(cells, &arm.name, metric).map(TableCell::from)).about(about)
     });
     let short = |head: &str, short: &str| Column::new(head).short(short);
     Table {
@@ -282,20 +245,22 @@ fn tallies(input: &ReportInput<'_>, cells: &[Cell<'_>], metric: Metric) -> Table
     .rows(rows)
 }
 
-/// Better, worse, equivalent, inconclusive, invalid, and the ratios of the cells that are better or worse.
+/// Counts the verdicts better, worse, equivalent, inconclusive and invalid, and formats the ratios of the cells that
+/// are better or worse.
 fn tally(cells: &[Cell<'_>], arm: &str, metric: Metric) -> [String; 6] {
     // A load that is INVALID as a whole has no verdict, whatever single blocks say.
     let (usable, unusable): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.usable());
     let found = usable.iter().flat_map(|cell| &cell.found.comparisons);
-    let found: Vec<_> = found
-        .filter(|c| c.arm == arm && c.metric == metric)
-        .collect();
+    let found: Vec<_> = found.filter(|c| c.arm == arm && c.metric == metric).collect();
     let count = |verdict, more: usize| {
         let such = found.iter().filter(|c| c.verdict == verdict).count();
         number::count((such + more) as u64)
     };
-    let shown = |c: &&&Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-    let mut ratios: Vec<f64> = found.iter().filter(shown).map(|c| c.ratio).collect();
+    let mut ratios: Vec<f64> = found
+        .iter()
+        .filter(|c| matches!(c.verdict, Verdict::Better | Verdict::Worse))
+        .map(|c| c.ratio)
+        .collect();
     ratios.sort_by(f64::total_cmp);
     [
         count(Verdict::Better, 0),
@@ -311,16 +276,12 @@ fn tally(cells: &[Cell<'_>], arm: &str, metric: Metric) -> [String; 6] {
     ]
 }
 
-/// Response times of each arm over all cells. All suites have the same axes and shades, so that they can be compared by
-/// eye.
+/// Draws the response times of each arm over all cells. All suites have the same axes and shades, so that they can be
+/// compared by eye.
 fn suites(input: &ReportInput<'_>, cells: &[Cell<'_>], validity: Validity) -> Vec<Block> {
     let study = &input.header.study;
     let rate = rate_of_lines(cells);
-    let all: Vec<Vec<Line>> = study
-        .arms
-        .iter()
-        .map(|arm| lines(cells, &arm.name, rate))
-        .collect();
+    let all: Vec<Vec<Line>> = study.arms.iter().map(|arm| lines(cells, &arm.name, rate)).collect();
     let extent = Extent::of(all.iter().flatten());
     let suites = study.arms.iter().zip(all);
     suites
@@ -331,17 +292,16 @@ fn suites(input: &ReportInput<'_>, cells: &[Cell<'_>], validity: Validity) -> Ve
                 "" => changes,
                 why => changes
                     .plain(". ")
-                    .and(
-                        Role::Tone(Tone::Inert),
-                        format!("{} {}", words::INERT_SIGN, words::INERT),
-                    )
+                    .and(Role::Tone(Tone::Inert), format!("{} {}", words::INERT_SIGN, words::INERT))
                     .plain(format!(": {why}")),
             };
-            let at = rate.map(|rate| format!("at {} requests/s", number::asked(rate)));
-            let at = at.unwrap_or_default();
-            let table = match lines.is_empty() {
-                true => clause(Style::Plain, "no load of it can be used"),
-                false => Block::Table(quantile_table(cells, &arm.name, rate, &at)),
+            let at = rate
+                .map(|rate| format!("at {} requests/s", number::asked(rate)))
+                .unwrap_or_default();
+            let table = if lines.is_empty() {
+                clause(Style::Plain, "no load of it can be used")
+            } else {
+                Block::Table(quantile_table(cells, &arm.name, rate, &at))
             };
             let mut blocks = vec![
                 Block::Heading(heading),
@@ -360,11 +320,7 @@ fn plot(lines: Vec<Line>, extent: Extent, at: &str) -> Block {
         let none = clause(Style::Soft, "no load of this suite can be drawn");
         return Block::Only(Outputs::HTML, vec![none]);
     }
-    let log = if extent.is_log() {
-        ", both logarithmic"
-    } else {
-        ""
-    };
+    let log = if extent.is_log() { ", both logarithmic" } else { "" };
     let caption = format!(
         "Response time by percentile {at}, a line for each number of connections. All suites have the same axes{log}."
     );
@@ -379,28 +335,25 @@ fn plot(lines: Vec<Line>, extent: Extent, at: &str) -> Block {
     figure(caption.replace(" ,", ","), chart)
 }
 
-/// The rate at which most numbers of connections have figures; the highest of several.
+/// Returns the rate at which most numbers of connections have usable figures, or the highest such rate.
 fn rate_of_lines(cells: &[Cell<'_>]) -> Option<f64> {
     let (_, rates) = axes(cells);
     let usable = |rate: &Option<f64>| {
-        let such = cells
-            .iter()
-            .filter(|cell| cell.rate() == *rate && cell.usable());
-        such.count()
+        cells.iter().filter(|cell| cell.rate() == *rate && cell.usable()).count()
     };
     // Of equal ones max_by_key takes the last, which is the highest.
     rates.into_iter().max_by_key(usable).flatten()
 }
 
-/// Cells at one rate that can be used, few connections to many.
+/// Returns the usable cells at one rate, from few connections to many.
 fn row_at<'a>(cells: &'a [Cell<'_>], rate: Option<f64>) -> Vec<&'a Cell<'a>> {
-    let is_here = |cell: &&Cell<'_>| cell.rate() == rate && cell.usable();
-    let mut row: Vec<&Cell<'_>> = cells.iter().filter(is_here).collect();
+    let mut row: Vec<&Cell<'_>> =
+        cells.iter().filter(|cell| cell.rate() == rate && cell.usable()).collect();
     row.sort_by_key(|cell| cell.spec.connections);
     row
 }
 
-/// `300 connections`, and its validity where it is not VALID.
+/// Formats the name of a cell: `300 connections`, with the validity if it is not VALID.
 fn cell_name(cell: &Cell<'_>) -> String {
     let name = number::plural(u64::from(cell.spec.connections), "connection");
     match cell.found.validity {
@@ -409,8 +362,8 @@ fn cell_name(cell: &Cell<'_>) -> String {
     }
 }
 
-/// The percentile curves of an arm, few connections to many in the colours of a scale. Every other one is dashed, for
-/// those to whom the colours look alike and for print.
+/// Returns the percentile curves of an arm, from few connections to many in the colours of a scale. Every other one is
+/// dashed, for readers who cannot distinguish the colours and for print.
 fn lines(cells: &[Cell<'_>], arm: &str, rate: Option<f64>) -> Vec<Line> {
     let (all, _) = axes(cells);
     let colour = |connections: u32| {
@@ -418,26 +371,27 @@ fn lines(cells: &[Cell<'_>], arm: &str, rate: Option<f64>) -> Vec<Line> {
         let share = place.unwrap_or(0) as f64 / (all.len().max(2) - 1) as f64;
         (share * (COLOURS - 1.0)).round()
     };
-    let row = row_at(cells, rate).into_iter();
-    let drawn = row.filter_map(|cell| Some((cell, cell.arm(arm)?)));
-    let drawn = drawn.enumerate().map(|(series, (cell, found))| {
-        let name = cell_name(cell);
-        Line {
-            tooltip: charts::tooltip(&name, found),
-            class: format!("q{} d{}", colour(cell.spec.connections), series % 2),
-            series,
-            front: false,
-            points: charts::curve(found),
-            name,
-        }
-    });
+    let drawn = row_at(cells, rate)
+        .into_iter()
+        .filter_map(|cell| Some((cell, cell.arm(arm)?)))
+        .enumerate()
+        .map(|(series, (cell, found))| {
+            let name = cell_name(cell);
+            Line {
+                tooltip: charts::tooltip(&name, found),
+                class: format!("q{} d{}", colour(cell.spec.connections), series % 2),
+                series,
+                front: false,
+                points: charts::curve(found),
+                name,
+            }
+        });
     drawn.collect()
 }
 
-/// The quantiles of an arm, a row for each number of connections.
+/// Returns a table of the quantiles of an arm, with a row for each number of connections.
 fn quantile_table(cells: &[Cell<'_>], arm: &str, rate: Option<f64>, at: &str) -> Table {
-    let row = row_at(cells, rate).into_iter();
-    let rows = row.filter_map(|cell| {
+    let rows = row_at(cells, rate).into_iter().filter_map(|cell| {
         let found = cell.arm(arm)?;
         let times = number::quantiles(&found.response_ns, found.samples);
         Some(Row::new(cell_name(cell), times.map(TableCell::from)))
@@ -447,7 +401,7 @@ fn quantile_table(cells: &[Cell<'_>], arm: &str, rate: Option<f64>, at: &str) ->
         .rows(rows)
 }
 
-/// Each cell by itself.
+/// Returns a table of all cells.
 fn each(input: &ReportInput<'_>, matrix: &Matrix<'_>) -> Table {
     let metrics = matrix.metrics();
     let mut columns = vec![Column::new("completed/s")];
@@ -463,23 +417,16 @@ fn each(input: &ReportInput<'_>, matrix: &Matrix<'_>) -> Table {
             badge: Some(cell.found.validity),
             ..Row::new(&*cell.spec.name, []).part(Part::Group)
         });
-        let compared: Vec<_> = metrics
-            .iter()
-            .map(|metric| compared(input, cell.found, *metric))
-            .collect();
+        let compared: Vec<_> =
+            metrics.iter().map(|metric| compared(input, cell.found, *metric)).collect();
         for arm in &cell.found.arms {
             let mut cells = vec![TableCell::from(number::rate(arm.rate_completed))];
-            let of_arm = compared
-                .iter()
-                .flatten()
-                .filter(|row| row.arm.arm == arm.arm);
+            let of_arm = compared.iter().flatten().filter(|row| row.arm.arm == arm.arm);
             cells.extend(of_arm.flat_map(Compared::short));
             cells.push(number::count(arm.failures).into());
             cells.push(number::count(arm.censored).into());
             rows.push(Row::new(&*arm.arm, cells));
         }
     }
-    Table::new(Kind::Figures, "Each load of the matrix", "load and arm")
-        .columns(columns)
-        .rows(rows)
+    Table::new(Kind::Figures, "Each load of the matrix", "load and arm").columns(columns).rows(rows)
 }

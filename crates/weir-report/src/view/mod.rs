@@ -1,5 +1,5 @@
-//! From findings to the tree that every output draws: all figures formatted, all names resolved, everything in the order
-//! in which it is read.
+//! Conversion of findings to the tree that every output renders: all figures formatted, all names resolved, everything
+//! in reading order.
 
 mod about;
 mod alone;
@@ -39,7 +39,7 @@ use crate::{number, words};
 
 pub(crate) use summary::pointers;
 
-/// Formats everything that a report shows.
+/// Builds the document of a report.
 pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let header = input.header;
     let study = &header.study;
@@ -52,16 +52,13 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
             "" => study.name.clone(),
             title => title.to_owned(),
         },
-        footer: format!(
-            "weir {} · {} · {}",
-            header.weir_version, header.format, header.run
-        ),
+        footer: format!("weir {} · {} · {}", header.weir_version, header.format, header.run),
         source,
         blocks,
     }
 }
 
-/// Everything below the answer.
+/// Returns all sections below the answer.
 fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     let study = &input.header.study;
     let mut blocks = Vec::new();
@@ -89,7 +86,7 @@ fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     blocks
 }
 
-/// Question, answer, and what must be known before both are believed.
+/// Returns the question, the answer, and the notes that qualify both.
 fn head(input: &ReportInput<'_>) -> Vec<Block> {
     let study = &input.header.study;
     let mut blocks = Vec::new();
@@ -101,45 +98,30 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
     blocks.push(Block::Callout(Callout {
         label: "Answer",
         badge: headline.validity,
-        paragraphs: input
-            .findings
-            .answer
-            .trim()
-            .lines()
-            .map(str::to_owned)
-            .collect(),
+        paragraphs: input.findings.answer.trim().lines().map(str::to_owned).collect(),
         basis: format!("judged by {}", objective(study)),
     }));
-    let run = Text::from("run ").and(Role::Code, &*input.header.run);
-    let run = run.plain(format!(", {}", setup::instant(&input.header.started_at)));
-    blocks.push(Block::Only(
-        Outputs::MARKDOWN,
-        vec![clause(Style::Plain, run)],
-    ));
+    let run = Text::from("run ")
+        .and(Role::Code, &*input.header.run)
+        .plain(format!(", {}", setup::instant(&input.header.started_at)));
+    blocks.push(Block::Only(Outputs::MARKDOWN, vec![clause(Style::Plain, run)]));
     let notes = notes(input.findings);
-    let all = notes
-        .iter()
-        .map(|sentence| clause(Style::Warning, sentence.as_str()));
+    let all = notes.iter().map(|sentence| clause(Style::Warning, sentence.as_str()));
     blocks.push(Block::Only(Outputs::WHOLE, all.collect()));
-    let of_arms = input.header.remarks.iter();
-    let of_arms = of_arms.filter(|remark| remark.arm.is_some());
-    let remarks = of_arms.map(ToString::to_string);
+    let remarks =
+        input.header.remarks.iter().filter(|remark| remark.arm.is_some()).map(ToString::to_string);
     let copies = asked::replaced(input).map(|text| format!("measured on copies: {text}"));
     let notes = notes.into_iter().chain(copies).chain(remarks).collect();
     blocks.push(Block::Only(Outputs::SCREEN, summary::notes(notes)));
     blocks
 }
 
-/// What must be known before an answer is believed, in sentences.
+/// Returns the notes that qualify the answer, in sentences.
 fn notes(findings: &Findings) -> Vec<String> {
     let headline = &findings.headline;
     let mut notes = Vec::new();
     if !headline.because.is_empty() {
-        notes.push(format!(
-            "{}: {}",
-            words::validity(headline.validity),
-            headline.because
-        ));
+        notes.push(format!("{}: {}", words::validity(headline.validity), headline.because));
     }
     notes.extend(headline.incomplete.as_ref().map(incomplete));
     notes.extend(left_out(findings));
@@ -150,10 +132,13 @@ fn notes(findings: &Findings) -> Vec<String> {
     notes
 }
 
-/// What was noticed before anything was measured. Files have it with the environment.
+/// Returns remarks from before the first measurement. Files have them with the environment.
 fn remarks(input: &ReportInput<'_>) -> Option<Block> {
-    let remarks = input.header.remarks.iter();
-    let remarks = remarks.map(|remark| labelled("remark", Style::Soft, remark.to_string()));
+    let remarks = input
+        .header
+        .remarks
+        .iter()
+        .map(|remark| labelled("remark", Style::Soft, remark.to_string()));
     let heading = Block::Heading(Heading::section("remarks", "What was noticed beforehand"));
     let all: Vec<Block> = std::iter::once(heading).chain(remarks).collect();
     (all.len() > 1).then_some(Block::Only(Outputs::TERMINAL, all))
@@ -174,14 +159,10 @@ fn objective(study: &Study) -> String {
     )
 }
 
-/// What is said of loads that are not to be used.
+/// Returns a sentence for each load that must not be used.
 fn left_out(findings: &Findings) -> impl Iterator<Item = String> {
     let names = &findings.headline.left_out;
-    let unusable = findings
-        .loads
-        .iter()
-        .filter(|load| names.contains(&load.load));
-    unusable.map(|load| {
+    findings.loads.iter().filter(|load| names.contains(&load.load)).map(|load| {
         let why = load.reasons.first().map_or(String::new(), |counted| {
             format!(": {} ({})", counted.reason.seen, load::how_often(counted))
         });
@@ -189,7 +170,7 @@ fn left_out(findings: &Findings) -> impl Iterator<Item = String> {
     })
 }
 
-/// Why the run is not what was planned.
+/// Describes why the run is incomplete.
 fn incomplete(found: &Incomplete) -> String {
     let what = match found.outcome {
         Some(Outcome::Complete) => "not everything that was planned was recorded",
@@ -202,28 +183,29 @@ fn incomplete(found: &Incomplete) -> String {
     format!("{what}{colon}{error}; the figures cover what was measured")
 }
 
-/// Levels that were asked for and are not in force.
+/// Lists requested levels that are not in force.
 fn inert(input: &ReportInput<'_>) -> Vec<Block> {
-    let arms = input.findings.inert.iter();
-    let levels = arms.flat_map(|arm| arm.levels.iter().map(move |level| (arm, level)));
-    let rows = levels.map(|(arm, level)| {
-        let cells = [
-            Text::of(Role::Code, &*level.id).into(),
-            Cell::from(&*level.requested),
-            Cell::from(&*level.effective),
-            Cell::from(&*level.why),
-        ];
-        Row::new(&*arm.arm, cells)
-    });
+    let rows = input
+        .findings
+        .inert
+        .iter()
+        .flat_map(|arm| arm.levels.iter().map(move |level| (arm, level)))
+        .map(|(arm, level)| {
+            let cells = [
+                Text::of(Role::Code, &*level.id).into(),
+                Cell::from(&*level.requested),
+                Cell::from(&*level.effective),
+                Cell::from(&*level.why),
+            ];
+            Row::new(&*arm.arm, cells)
+        });
     let columns = [
         Column::left("parameter"),
         Column::new("asked for"),
         Column::left("in force").below(),
         Column::left("why").below(),
     ];
-    let table = Table::new(Kind::Plain, "Inert levels", "arm")
-        .columns(columns)
-        .rows(rows);
+    let table = Table::new(Kind::Plain, "Inert levels", "arm").columns(columns).rows(rows);
     if table.rows.is_empty() {
         return Vec::new();
     }

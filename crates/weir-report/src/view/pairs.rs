@@ -1,4 +1,4 @@
-//! Every arm against every other on one metric, as a table and in words.
+//! Comparison of every arm with every other on one metric, as a table and in words.
 
 use weir_analysis::capitalized;
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
@@ -9,10 +9,10 @@ use crate::input::ReportInput;
 use crate::tree::{Block, Cell, Column, Kind, Role, Row, Style, Table, Text, labelled, text};
 use crate::{number, words};
 
-/// Stands where an arm meets itself.
+/// Content of the cell of an arm with itself.
 const ITSELF: &str = "·";
 
-/// Nothing where the study does not compare every pair.
+/// Returns the comparison. Empty if the study does not compare every pair.
 pub(super) fn blocks(input: &ReportInput<'_>, load: &LoadFindings, metric: Metric) -> Vec<Block> {
     let study = &input.header.study;
     let pairs = load.pairs.iter().filter(|pair| pair.metric == metric);
@@ -20,10 +20,7 @@ pub(super) fn blocks(input: &ReportInput<'_>, load: &LoadFindings, metric: Metri
     if pairs.is_empty() {
         return Vec::new();
     }
-    let ranking = load
-        .rankings
-        .iter()
-        .find(|ranking| ranking.metric == metric);
+    let ranking = load.rankings.iter().find(|ranking| ranking.metric == metric);
     let mut blocks = Vec::new();
     if let Some(ranking) = ranking.filter(|own| !is_said(&input.findings.answer, &own.words)) {
         let words = capitalized(study, &ranking.words);
@@ -34,48 +31,36 @@ pub(super) fn blocks(input: &ReportInput<'_>, load: &LoadFindings, metric: Metri
         note => format!("{}; {note}", reading(metric)),
     };
     blocks.push(labelled("Pairs", Style::Soft, reading));
-    blocks.push(Block::Table(table(
-        &arms(study, load, metric),
-        &pairs,
-        metric,
-    )));
+    blocks.push(Block::Table(table(&arms(study, load, metric), &pairs, metric)));
     blocks
 }
 
-/// Whether the answer says the same as a ranking; it may begin its sentence otherwise.
+/// Returns true if the answer contains the ranking. The first letter may differ.
 fn is_said(answer: &str, ranking: &str) -> bool {
     let words = ranking.trim_end_matches('.');
     answer.contains(words.get(1..).unwrap_or(words))
 }
 
-/// The best first, those without valid figures last.
+/// Returns the arms, best first. Arms without valid figures are last.
 fn arms<'a>(study: &'a Study, load: &'a LoadFindings, metric: Metric) -> Vec<&'a str> {
-    let ranking = load
-        .rankings
-        .iter()
-        .find(|ranking| ranking.metric == metric);
+    let ranking = load.rankings.iter().find(|ranking| ranking.metric == metric);
     match ranking {
         Some(ranking) => {
-            let ranked = ranking.groups.iter().flatten();
-            ranked
-                .chain(&ranking.unranked)
-                .map(String::as_str)
-                .collect()
+            ranking.groups.iter().flatten().chain(&ranking.unranked).map(String::as_str).collect()
         }
-        None => {
-            let arms = study.arms.iter();
-            let arms = arms.filter(|arm| arm.role != ArmRole::SameAsBaseline);
-            arms.map(|arm| arm.name.as_str()).collect()
-        }
+        None => study
+            .arms
+            .iter()
+            .filter(|arm| arm.role != ArmRole::SameAsBaseline)
+            .map(|arm| arm.name.as_str())
+            .collect(),
     }
 }
 
 fn table(arms: &[&str], pairs: &[&Comparison], metric: Metric) -> Table {
     let label = format!("Every pair of arms: {}", words::metric(metric));
-    let cells = |arm: &str| -> Vec<Cell> {
-        let others = arms.iter();
-        others.map(|against| cell(pairs, arm, against)).collect()
-    };
+    let cells =
+        |arm: &str| -> Vec<Cell> { arms.iter().map(|against| cell(pairs, arm, against)).collect() };
     Table::new(Kind::Pairs, label, "row against column")
         .columns(arms.iter().map(|arm| Column::new(*arm)))
         .rows(arms.iter().map(|arm| Row::new(*arm, cells(arm))))
@@ -99,10 +84,7 @@ fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
     let word = found.verdict.word();
     Cell::tone(tones::tone(found.verdict), signed)
         .small(interval)
-        .title(format!(
-            "{arm} against {against}: {word}, {}",
-            found.because
-        ))
+        .title(format!("{arm} against {against}: {word}, {}", found.because))
 }
 
 fn reading(metric: Metric) -> &'static str {

@@ -1,4 +1,4 @@
-//! Arms that changed while they were measured.
+//! Arms that changed during the measurement.
 
 use weir_analysis::findings::{LoadFindings, PhaseChange};
 use weir_model::study::Metric;
@@ -6,7 +6,7 @@ use weir_model::study::Metric;
 use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Style, Table, clause};
 use crate::{number, words};
 
-/// Nothing where every arm stayed what it was.
+/// Returns the table. Empty if no arm changed.
 pub(super) fn blocks(load: &LoadFindings) -> Vec<Block> {
     if load.phases.is_empty() {
         return Vec::new();
@@ -37,13 +37,12 @@ fn row(change: &PhaseChange) -> Row {
         Metric::CpuPerRequest => number::time(value),
         _ => number::rate(value),
     };
-    let ratio = |known: Option<(f64, (f64, f64))>| match known {
+    let [before, after] = change.ratios.map(|known| match known {
         Some((ratio, interval)) => {
             Cell::from(number::ratio(ratio)).small(number::ratio_interval(ratio, interval))
         }
         None => Cell::from(number::NONE),
-    };
-    let [before, after] = change.ratios.map(ratio);
+    });
     let cells = [
         Cell::from(words::metric_head(change.metric)),
         Cell::from(number::asked(change.at_s.round())),

@@ -1,4 +1,4 @@
-//! What others published beside what was measured here: figures, response times by quantile, gains.
+//! Published results beside measured ones: figures, response times by quantile, gains.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::tree::{
 };
 use crate::{number, words};
 
-/// Nothing where nothing was published.
+/// Returns the section. Empty if the study has no published results.
 pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
     let findings = input.findings;
     let published = input.header.study.published.as_ref();
@@ -49,7 +49,7 @@ pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
     blocks
 }
 
-/// `closed (VALID)`; a dash for none.
+/// Formats a load with its validity: `closed (VALID)`. A dash for no load.
 fn load_words(load: Option<&str>, findings: &Findings) -> String {
     let mut loads = findings.loads.iter();
     match load.and_then(|name| loads.find(|load| load.load == name)) {
@@ -62,7 +62,7 @@ fn none() -> String {
     number::NONE.to_owned()
 }
 
-/// A verdict and, where there is more to say, why.
+/// Formats a verdict, with its reason if there is one.
 fn said(verdict: Option<PublishedVerdict>, because: &str) -> Cell {
     let cell = verdict.map_or(Cell::from(Text::default()), |verdict| {
         Cell::tone(tones::published(verdict), words::published(verdict))
@@ -82,9 +82,7 @@ fn figures(found: &FiguresFindings) -> Table {
     let columns = [
         Column::new("published"),
         Column::new("published ratio").short("ratio"),
-        Column::new("measured ratio")
-            .short("here")
-            .small("interval"),
+        Column::new("measured ratio").short("here").small("interval"),
         Column::left("verdict"),
         Column::left("against").only(Outputs::FILES),
     ];
@@ -129,9 +127,10 @@ fn times(all: &[TimeFindings], findings: &Findings) -> [Block; 2] {
     let row = |found: &TimeFindings| {
         let measured = found.measured.map_or(Cell::default(), |ours| {
             let ratio = number::ratio(ours.value);
-            let interval = match ratio == number::NONE {
-                true => String::new(),
-                false => number::ratio_interval(ours.value, ours.interval),
+            let interval = if ratio == number::NONE {
+                String::new()
+            } else {
+                number::ratio_interval(ours.value, ours.interval)
             };
             Cell::from(ratio).small(interval)
         });
@@ -147,15 +146,9 @@ fn times(all: &[TimeFindings], findings: &Findings) -> [Block; 2] {
         Row::new(&*found.arm, cells).about(published_for(found))
     };
     let label = "Published response times beside measured ones";
-    let table = Table {
-        about: "published for",
-        ..Table::new(Kind::Plain, label, "arm")
-    };
+    let table = Table { about: "published for", ..Table::new(Kind::Plain, label, "arm") };
     let table = table.columns(columns).rows(all.iter().map(row));
-    [
-        Block::Only(Outputs::FILES, vec![clause(Style::Soft, ours)]),
-        Block::Table(table),
-    ]
+    [Block::Only(Outputs::FILES, vec![clause(Style::Soft, ours)]), Block::Table(table)]
 }
 
 fn quantile_name(quantile: f64) -> String {
@@ -166,62 +159,62 @@ fn quantile_name(quantile: f64) -> String {
     }
 }
 
-/// `900 to 1000 connections`; empty: anything.
+/// Formats the conditions of a published time: `900 to 1000 connections`. Empty if there are none.
 fn published_for(found: &TimeFindings) -> String {
-    let span = |low: f64, high: f64, noun: &str| match low == high {
-        true => format!("{} {noun}", number::rate(low)),
-        false => format!("{} to {} {noun}", number::rate(low), number::rate(high)),
+    let span = |low: f64, high: f64, noun: &str| {
+        if low == high {
+            format!("{} {noun}", number::rate(low))
+        } else {
+            format!("{} to {} {noun}", number::rate(low), number::rate(high))
+        }
     };
-    let connections = found
-        .connections
-        .map(|(low, high)| span(f64::from(low), f64::from(high), "connections"));
+    let connections =
+        found.connections.map(|(low, high)| span(f64::from(low), f64::from(high), "connections"));
     let rate = found.rate.map(|(low, high)| span(low, high, "requests/s"));
     let parts = [found.published_load.clone(), connections, rate];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// As it was published: rounding is for figures of ours.
+/// Formats published times without rounding, which is for measured figures only.
 fn durations((low, high): (u64, u64)) -> String {
     let time = |ns| weir_model::quantity::format_duration(Duration::from_nanos(ns));
-    match low == high {
-        true => time(low),
-        false => format!("{} to {}", time(low), time(high)),
-    }
+    if low == high { time(low) } else { format!("{} to {}", time(low), time(high)) }
 }
 
 fn ratios((low, high): (f64, f64)) -> String {
-    match low == high {
-        true => number::ratio(low),
-        false => format!("{} to {}", number::ratio(low), number::ratio(high)),
+    if low == high {
+        number::ratio(low)
+    } else {
+        format!("{} to {}", number::ratio(low), number::ratio(high))
     }
 }
 
-/// A gain, formatted.
+/// A gain as text.
 struct Gain<'a> {
     found: &'a GainFindings,
-    /// What it was gained by.
+    /// Arms or level that cause the gain.
     of: String,
-    /// Published mean and peak, and ours.
+    /// Published mean and peak. `here` has the measured ones.
     published: [String; 2],
     here: [String; 2],
 }
 
 impl Gain<'_> {
     fn new(found: &GainFindings) -> Gain<'_> {
-        let of_theirs = |change: Option<f64>| number::change(1.0 + change.unwrap_or(f64::NAN));
-        let of_ours = |ratio: Option<f64>| number::change(ratio.unwrap_or(f64::NAN));
         Gain {
             found,
             of: match &found.of {
                 GainOf::Arms(arms) => arms.join(", "),
                 GainOf::Level { id, level } => format!("{id}={level}"),
             },
-            published: [found.mean, found.peak].map(of_theirs),
-            here: [found.mean_here, found.peak_here].map(of_ours),
+            published: [found.mean, found.peak]
+                .map(|change| number::change(1.0 + change.unwrap_or(f64::NAN))),
+            here: [found.mean_here, found.peak_here]
+                .map(|ratio| number::change(ratio.unwrap_or(f64::NAN))),
         }
     }
 
-    /// The metric and the load that ours are from, with its validity.
+    /// Formats the metric and the load of the measured figures, with its validity.
     fn about(&self, findings: &Findings) -> String {
         let metric = words::metric(self.found.metric);
         match self.found.load.as_deref() {
@@ -230,31 +223,23 @@ impl Gain<'_> {
         }
     }
 
-    /// Ours, arm by arm.
+    /// Formats the measured gain of each arm.
     fn arms(&self) -> impl Iterator<Item = String> {
         self.found.arms.iter().map(|own: &Comparison| {
             let [low, high] = [own.interval.0, own.interval.1].map(number::change);
             let gain = number::change(own.ratio);
-            format!(
-                "{} against {}: {gain} ({low} to {high})",
-                own.arm, own.against
-            )
+            format!("{} against {}: {gain} ({low} to {high})", own.arm, own.against)
         })
     }
 
-    /// `transport=sockmap, completed rate under load closed (VALID): published mean +280 %, peak +366 %; here mean
-    /// +41 %, peak +52 %: confirmed`, and its arms.
+    /// Formats a gain and then its arms: `transport=sockmap, completed rate under load closed (VALID): published mean
+    /// +280 %, peak +366 %; here mean +41 %, peak +52 %: confirmed`.
     fn lines(&self, findings: &Findings) -> impl Iterator<Item = Text> {
         let two = |[mean, peak]: &[String; 2]| {
             let each = [("mean", mean), ("peak", peak)];
             let each = each.iter().filter(|(_, figure)| *figure != number::NONE);
-            let each: Vec<String> = each
-                .map(|(name, figure)| format!("{name} {figure}"))
-                .collect();
-            match each.is_empty() {
-                true => "nothing".to_owned(),
-                false => each.join(", "),
-            }
+            let each: Vec<String> = each.map(|(name, figure)| format!("{name} {figure}")).collect();
+            if each.is_empty() { "nothing".to_owned() } else { each.join(", ") }
         };
         let because = match self.found.because.as_str() {
             "" => String::new(),
@@ -295,13 +280,8 @@ fn gains(all: &[GainFindings], findings: &Findings) -> Vec<Block> {
         Column::left("verdict"),
     ];
     let label = "Published gains beside measured ones";
-    let table = Table {
-        about: "metric",
-        ..Table::new(Kind::Prose, label, "gained by")
-    };
-    let table = table
-        .columns(columns)
-        .rows(gains.iter().map(|gain| gain.row(findings)));
+    let table = Table { about: "metric", ..Table::new(Kind::Prose, label, "gained by") };
+    let table = table.columns(columns).rows(gains.iter().map(|gain| gain.row(findings)));
     let lines = gains.iter().flat_map(|gain| gain.lines(findings));
     vec![
         text(Style::Soft, caveat),

@@ -1,4 +1,4 @@
-//! Where and with what the run was made: machine, programs, CPU roles, effective settings.
+//! Setup of the run: machine, programs, CPU roles, effective settings.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const READ_BACK: &str = "As read back from each proxy, not as asked for.";
 /// Names with their values.
 type Facts = Vec<(String, Vec<Text>)>;
 
-/// Environment, effective settings, and how to repeat the run.
+/// Returns the environment, the effective settings, and the command that repeats the run.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     let mut blocks = environment(input.header, input.records);
     blocks.extend(settings(&input.header.study, input.records));
@@ -46,14 +46,14 @@ fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
     if !programs.is_empty() {
         blocks.extend([part("Programs"), Block::Facts(programs)]);
     }
-    let sysctls = header.environment.sysctls.iter();
-    let sysctls = sysctls.map(|(name, value)| setting(name, value.trim()));
+    let sysctls =
+        header.environment.sysctls.iter().map(|(name, value)| setting(name, value.trim()));
     let summary = "Kernel settings that matter for a proxy's load".to_owned();
     blocks.extend(folded(summary, sysctls.collect()));
     blocks
 }
 
-/// Facts that most readers need not see; nothing where there are none.
+/// Returns facts that are hidden at first. `None` if there are none.
 fn folded(summary: String, facts: Facts) -> Option<Block> {
     (!facts.is_empty()).then(|| fold(summary, vec![Block::Facts(facts)]))
 }
@@ -76,8 +76,11 @@ fn machine(header: &RunHeader) -> Facts {
         ("privileges", e.privileges.clone()),
         ("network", network(header.network)),
     ];
-    let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
-    known.map(|(name, value)| fact(name, value)).collect()
+    facts
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| fact(name, value))
+        .collect()
 }
 
 fn cpus(header: &RunHeader) -> Facts {
@@ -101,22 +104,24 @@ fn cpus(header: &RunHeader) -> Facts {
     ]
 }
 
-/// How far apart several generators started, in the trial where they did most.
+/// Returns the largest spread of the start times of several generators in one trial.
 fn start_spread(records: &[Record]) -> Option<(String, Vec<Text>)> {
-    let spreads = records.iter().filter_map(|record| match record {
-        Record::Part(part) => GeneratorStart::spread_ns(&part.starts),
-        _ => None,
-    });
-    let (spread, unsure) = spreads.max()?;
+    let (spread, unsure) = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Part(part) => GeneratorStart::spread_ns(&part.starts),
+            _ => None,
+        })
+        .max()?;
     let [spread, unsure] = [spread, unsure].map(|ns| number::time(ns as f64));
     let words = format!("{spread} at most, by clocks that are known to {unsure}");
     Some(fact("generators started apart", words))
 }
 
-/// Programs with their versions as the host has them, and those of the arms that are not among them.
+/// Returns programs with their versions as the host has them, and those programs of the arms that are not among them.
 fn programs(header: &RunHeader, records: &[Record]) -> Facts {
-    let versions = header.environment.versions.iter();
-    let mut programs: Vec<(&str, &str)> = versions.map(|(k, v)| (k.as_str(), v.trim())).collect();
+    let mut programs: Vec<(&str, &str)> =
+        header.environment.versions.iter().map(|(k, v)| (k.as_str(), v.trim())).collect();
     let last = about::last_records(records);
     for arm in &header.study.arms {
         let program = last.get(arm.name.as_str()).map_or("", |own| &own.program);
@@ -126,13 +131,10 @@ fn programs(header: &RunHeader, records: &[Record]) -> Facts {
             programs.push((kind.name(), program));
         }
     }
-    let programs = programs.into_iter();
-    programs
-        .map(|(name, version)| fact(name, version))
-        .collect()
+    programs.into_iter().map(|(name, version)| fact(name, version)).collect()
 }
 
-/// What connected generator, proxies and origin server.
+/// Describes the network between generator, proxies and origin server.
 fn network(used: NetworkUsed) -> String {
     match used {
         NetworkUsed::Loopback => "the loopback interface".to_owned(),
@@ -144,7 +146,7 @@ fn network(used: NetworkUsed) -> String {
     }
 }
 
-/// RLIM_INFINITY is the largest number there is (getrlimit(2)).
+/// Formats a limit. RLIM_INFINITY is the largest number there is (getrlimit(2)).
 fn limit(value: u64) -> String {
     match value {
         u64::MAX => "unlimited".to_owned(),
@@ -152,40 +154,45 @@ fn limit(value: u64) -> String {
     }
 }
 
-/// `2026-11-21T06:17:45.123Z` as `2026-11-21 06:17 UTC`; anything else as it is.
+/// Formats `2026-11-21T06:17:45.123Z` as `2026-11-21 06:17 UTC`. Other text is returned as it is.
 pub(super) fn instant(rfc3339: &str) -> String {
     let parts = rfc3339
         .strip_suffix('Z')
-        .and_then(|utc| utc.split_once('T'));
-    let parts = parts.filter(|(date, _)| date.len() == 10 && date.is_ascii());
+        .and_then(|utc| utc.split_once('T'))
+        .filter(|(date, _)| date.len() == 10 && date.is_ascii());
     match parts.and_then(|(date, time)| Some((date, time.get(..5)?))) {
         Some((date, time)) => format!("{date} {time} UTC"),
         None => rfc3339.to_owned(),
     }
 }
 
-/// What the proxies were really running with: what differs from the baseline, and everything that the baseline has.
+/// Lists the effective settings of the proxies: differences from the baseline, and all settings of the baseline.
 fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
     let last = about::last_records(records);
     let first = study.arms.first();
-    let baseline = first.and_then(|arm| last.get(arm.name.as_str()));
-    let baseline = baseline.map(|proxy| effective(proxy)).unwrap_or_default();
+    let baseline = first
+        .and_then(|arm| last.get(arm.name.as_str()))
+        .map(|proxy| effective(proxy))
+        .unwrap_or_default();
     let mut rows = Vec::new();
     let mut own = Vec::new();
     for arm in study.arms.iter().skip(1) {
         let proxy = last.get(arm.name.as_str()).copied();
         rows.extend(differences(study, arm, proxy, &baseline));
-        let other = proxy.filter(|_| study.proxy_of(arm).kind != study.proxy.kind);
-        let others = other.map(effective).into_iter().flatten();
-        let others = others.filter(|(id, _)| !baseline.contains_key(id));
-        let others = others.map(|(id, level)| setting(&id, &level)).collect();
+        let others = proxy
+            .filter(|_| study.proxy_of(arm).kind != study.proxy.kind)
+            .map(effective)
+            .into_iter()
+            .flatten()
+            .filter(|(id, _)| !baseline.contains_key(id))
+            .map(|(id, level)| setting(&id, &level))
+            .collect();
         let name = &arm.name;
         let summary = format!("All settings of {name}, which is another proxy than the baseline");
         own.extend(folded(summary, others));
     }
     // Of servers that weir did not start none was read.
-    let is_read = |arm: &Arm| study.proxy_of(arm).kind.is_started();
-    if !study.arms.iter().any(is_read) {
+    if !study.arms.iter().any(|arm| study.proxy_of(arm).kind.is_started()) {
         return Vec::new();
     }
     let mut blocks = vec![
@@ -198,10 +205,7 @@ fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
         blocks.push(Block::Table(table.columns(columns).rows(rows)));
     }
     blocks.extend(own);
-    let all = baseline
-        .iter()
-        .map(|(id, level)| setting(id, level))
-        .collect();
+    let all = baseline.iter().map(|(id, level)| setting(id, level)).collect();
     blocks.extend(folded("All settings of the baseline".to_owned(), all));
     blocks
 }
@@ -210,7 +214,7 @@ fn setting(id: &str, level: &str) -> (String, Vec<Text>) {
     fact(id, Text::of(Role::Code, level))
 }
 
-/// Settings as read back, and the limit of the process beside them.
+/// Returns the settings as read back, and the descriptor limit of the process.
 fn effective(proxy: &ProxyRecord) -> BTreeMap<String, String> {
     let mut all = proxy.effective.clone();
     if proxy.nofile > 0 {
@@ -219,7 +223,7 @@ fn effective(proxy: &ProxyRecord) -> BTreeMap<String, String> {
     all
 }
 
-/// A row for each setting in which an arm differs from the baseline, and what the reader must know of it.
+/// Returns a row for each setting in which an arm differs from the baseline, or a remark if there is none.
 fn differences(
     study: &Study,
     arm: &Arm,
@@ -237,13 +241,9 @@ fn differences(
     let value = |map: &BTreeMap<String, String>, id: &String| -> Cell {
         map.get(id).map_or("not set", String::as_str).into()
     };
-    let differing = ids
-        .into_iter()
-        .filter(|_| proxy.is_some())
-        .filter(is_comparable);
+    let differing = ids.into_iter().filter(|_| proxy.is_some()).filter(is_comparable);
     let placed = |value: Option<&String>| value.map(|value| placed(value));
-    let differing = differing.filter(|id| placed(own.get(*id)) != placed(baseline.get(*id)));
-    let rows = differing.map(|id| {
+    let rows = differing.filter(|id| placed(own.get(*id)) != placed(baseline.get(*id))).map(|id| {
         let name = Text::of(Role::Code, id).into();
         Row::new(&*arm.name, [name, value(baseline, id), value(&own, id)])
     });
@@ -267,13 +267,11 @@ fn differences(
     rows
 }
 
-/// A value in which the folder of the arm, below weir's work folder (`weir-<pid>-<random>`), has one name: that each arm
-/// has its own is no difference between them.
+/// Replaces the folder of the arm, below weir's work folder (`weir-<pid>-<random>`), by `*`, so that the folders of
+/// arms are not reported as differences.
 fn placed(value: &str) -> String {
     let is_work = |part: &str| {
-        let pair = part
-            .strip_prefix("weir-")
-            .and_then(|rest| rest.split_once('-'));
+        let pair = part.strip_prefix("weir-").and_then(|rest| rest.split_once('-'));
         pair.is_some_and(|(pid, random)| {
             pid.bytes().all(|byte| byte.is_ascii_digit())
                 && random.len() == 16
@@ -281,14 +279,17 @@ fn placed(value: &str) -> String {
         })
     };
     let mut is_below: i32 = 0;
-    let parts = value.split('/').map(|part| {
-        is_below = if is_work(part) { 2 } else { is_below - 1 };
-        if is_below > 0 { "*" } else { part }
-    });
-    parts.collect::<Vec<_>>().join("/")
+    value
+        .split('/')
+        .map(|part| {
+            is_below = if is_work(part) { 2 } else { is_below - 1 };
+            if is_below > 0 { "*" } else { part }
+        })
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
-/// The command that repeats a run, with the options that changed what it measured.
+/// Returns the command that repeats a run, with the options that changed the measurement.
 fn command(header: &RunHeader) -> String {
     let mut command = "weir run study.yaml".to_owned();
     if let Some(share) = &header.time {
@@ -311,22 +312,16 @@ fn command(header: &RunHeader) -> String {
 
 fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     let header = input.header;
-    let code = |language, text: &str| {
-        Block::Code(Code {
-            language,
-            text: text.to_owned(),
-        })
-    };
-    let mut blocks = vec![Block::Heading(Heading::section(
-        "repeat",
-        "How to repeat it",
-    ))];
-    let loads = header.study.loads.iter();
-    let requests = loads
+    let code = |language, text: &str| Block::Code(Code { language, text: text.to_owned() });
+    let mut blocks = vec![Block::Heading(Heading::section("repeat", "How to repeat it"))];
+    let fields = header
+        .study
+        .loads
+        .iter()
         .flat_map(LoadSpec::flows)
-        .flat_map(|flow| &flow.requests);
-    let fields = requests.flat_map(|one| &one.request.fields);
-    let fields = fields.map(|(name, value)| (&**name, &**value));
+        .flat_map(|flow| &flow.requests)
+        .flat_map(|one| &one.request.fields)
+        .map(|(name, value)| (&**name, &**value));
     let study_text = &without_field_values(input.study_text, fields);
     let made = made_by_weir(study_text);
     match made {
@@ -337,9 +332,10 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
         )),
         None => {
             let save = Text::from("Save the study below as ").and(Role::Code, "study.yaml");
-            let then = match masked(study_text) == input.study_text {
-                true => ", then:",
-                false => ", fill in the secrets that are masked in it, then:",
+            let then = if masked(study_text) == input.study_text {
+                ", then:"
+            } else {
+                ", fill in the secrets that are masked in it, then:"
             };
             blocks.push(text(Style::Soft, save.plain(then)));
             blocks.push(code("", &command(header)));
@@ -358,7 +354,7 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     blocks
 }
 
-/// What stands in the place of a study that nobody wrote: one line, a comment.
+/// Returns the comment that stands in place of a study if weir made the study itself. It is a single line.
 fn made_by_weir(study_text: &str) -> Option<&str> {
     let line = study_text.trim_end().strip_prefix("# ")?;
     (!line.contains('\n')).then_some(line)
@@ -390,11 +386,7 @@ mod tests {
             (at("stock", "/a.log main"), at("fast", "/b.log main"), false),
             (at("stock", ""), at("fast", ""), true),
             ("/var/log/a".to_owned(), "/var/log/b".to_owned(), false),
-            (
-                "/a/weir-x/stock/l".to_owned(),
-                "/a/weir-x/fast/l".to_owned(),
-                false,
-            ),
+            ("/a/weir-x/stock/l".to_owned(), "/a/weir-x/fast/l".to_owned(), false),
             ("on".to_owned(), "off".to_owned(), false),
         ];
         for (one, other, is_same) in rows {

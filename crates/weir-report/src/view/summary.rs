@@ -1,5 +1,5 @@
-//! The part of one screen below the answer: one table of what the study asks, what limits baseline and winner, and how to
-//! go on. Everything else is in the whole report.
+//! The part of a summary below the answer, for one screen: one table on the study's question, the limiters of baseline
+//! and winner, and the next commands. The whole report has the rest.
 
 use weir_analysis::findings::{LimiterFindings, LoadFindings, Verdict};
 use weir_analysis::limiter::sentence;
@@ -13,12 +13,12 @@ use crate::tree::{
 };
 use crate::{number, words};
 
-/// Loads beside the first one whose ratios stand in the table at most.
+/// Maximum number of loads besides the first one whose ratios are in the table.
 const OTHER_LOADS: usize = 3;
-/// Notes at most.
+/// Maximum number of notes.
 const NOTES: usize = 3;
 
-/// The table, and what limits baseline and winner.
+/// Returns the table, and the limiters of baseline and winner.
 pub(super) fn blocks(input: &ReportInput<'_>) -> Vec<Block> {
     let findings = input.findings;
     let study = &input.header.study;
@@ -49,54 +49,42 @@ pub(super) fn blocks(input: &ReportInput<'_>) -> Vec<Block> {
     }
     let rows = compared(input, first, asked_metric(first, metric));
     blocks.extend(comparison(input, first, &rows, &further_loads));
-    let limiters_of_load: Vec<LimiterFindings> = findings
-        .limiters
-        .iter()
-        .filter(|found| found.load == first.load)
-        .cloned()
-        .collect();
+    let limiters_of_load: Vec<LimiterFindings> =
+        findings.limiters.iter().filter(|found| found.load == first.load).cloned().collect();
     blocks.extend(limiters(&limiters_of_load, study, winner(&rows)));
     blocks
 }
 
-/// Notes on a run, each a sentence: as many as a screen has room for.
+/// Returns as many notes on a run as fit the screen, one sentence each.
 pub(super) fn notes(sentences: Vec<String>) -> Vec<Block> {
     let left_out = sentences.len().saturating_sub(NOTES);
     let more = match left_out {
         0 => None,
-        left_out => Some(format!(
-            "{}: --full, or the report",
-            number::plural(left_out as u64, "more note")
-        )),
+        left_out => {
+            Some(format!("{}: --full, or the report", number::plural(left_out as u64, "more note")))
+        }
     };
-    let shown = sentences.into_iter().take(NOTES).chain(more);
-    shown
+    sentences
+        .into_iter()
+        .take(NOTES)
+        .chain(more)
         .map(|sentence| clause(Style::Warning, sentence))
         .collect()
 }
 
-/// Commands to go on with, and paths of the report. Nothing of it is wrapped: it can be copied.
+/// Returns the next commands, and the paths of the report. No line is wrapped, so that each can be copied.
 pub(crate) fn pointers(pointers: &Pointers) -> Option<Block> {
-    let widest = pointers
-        .next
-        .iter()
-        .map(|(command, _)| command.chars().count());
-    let width = widest.max().unwrap_or(0);
-    let next = pointers
-        .next
-        .iter()
-        .map(|(command, purpose)| format!("{command:width$}  # {purpose}"));
+    let width = pointers.next.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
+    let next =
+        pointers.next.iter().map(|(command, purpose)| format!("{command:width$}  # {purpose}"));
     let next = under_head("Next:", next);
     let files = under_head("Report:", pointers.files.iter().cloned());
     let lines: Vec<String> = next.chain(files).collect();
-    let code = Code {
-        language: "",
-        text: lines.join("\n"),
-    };
+    let code = Code { language: "", text: lines.join("\n") };
     (!lines.is_empty()).then(|| Block::Only(Outputs::SCREEN, vec![Block::Code(code)]))
 }
 
-/// Lines with a head before the first one.
+/// Puts a head before the first line and indents the others.
 fn under_head(
     head: &'static str,
     lines: impl Iterator<Item = String>,
@@ -107,7 +95,7 @@ fn under_head(
     })
 }
 
-/// The metric of the study's objective, or the first one that a load has.
+/// Returns the metric of the study's objective if the load has it, else the load's first metric.
 fn asked_metric(load: &LoadFindings, objective: Metric) -> Metric {
     match load.metrics.first() {
         Some(first) if !load.metrics.contains(&objective) => *first,
@@ -115,7 +103,7 @@ fn asked_metric(load: &LoadFindings, objective: Metric) -> Metric {
     }
 }
 
-/// All arms under one load, and their ratios under the others.
+/// Compares all arms under one load, with their ratios under the others.
 fn comparison(
     input: &ReportInput<'_>,
     first: &LoadFindings,
@@ -143,10 +131,8 @@ fn comparison(
     columns.extend(beside.iter().map(|(load, metric)| {
         Column::new(format!("{}, {}", words::metric_head(*metric), load.load)).spare()
     }));
-    let beside: Vec<Vec<Compared<'_>>> = beside
-        .into_iter()
-        .map(|(load, metric)| compared(input, load, metric))
-        .collect();
+    let beside: Vec<Vec<Compared<'_>>> =
+        beside.into_iter().map(|(load, metric)| compared(input, load, metric)).collect();
     let table_rows = rows.iter().zip(ranks(rows)).map(|(row, rank)| {
         let mut cells = row.short().to_vec();
         if !first.limits.is_empty() {
@@ -154,17 +140,8 @@ fn comparison(
         }
         cells.extend(beside.iter().map(|load| mark_of(load, &row.arm.arm)));
         let named = row.named();
-        let about = if row.is_change() {
-            named.about.clone()
-        } else {
-            Text::default()
-        };
-        Row {
-            cells,
-            about,
-            ..named
-        }
-        .rank(rank)
+        let about = if row.is_change() { named.about.clone() } else { Text::default() };
+        Row { cells, about, ..named }.rank(rank)
     });
     let table = Table {
         about: "changes",
@@ -183,14 +160,14 @@ fn comparison(
     blocks
 }
 
-/// Verdict and ratio of an arm under another load; empty where it was not measured.
+/// Returns verdict and ratio of an arm under another load. Empty if it was not measured.
 fn mark_of(load: &[Compared<'_>], arm: &str) -> Cell {
     let row = load.iter().find(|row| row.arm.arm == arm);
     row.map_or_else(Cell::default, Compared::mark)
 }
 
-/// The order in which rows are shown where there is no room for all: baseline and A/A first, then clear verdicts, the
-/// largest effects before others.
+/// Returns the rank of each row, which decides what is shown if not all rows fit: baseline and A/A first, then clear
+/// verdicts, and large effects before small ones.
 fn ranks(rows: &[Compared<'_>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by(|a, b| {
@@ -209,42 +186,32 @@ fn verdict_rank(row: &Compared<'_>) -> usize {
     words::verdict_rank(row.found.map_or(Verdict::Invalid, |found| found.verdict))
 }
 
-/// Size of an effect in either direction, as a log ratio; 0 where there is none.
+/// Returns the size of an effect in either direction, as a log ratio. 0 if there is none.
 fn effect(row: &Compared<'_>) -> f64 {
     let size = row.found.map_or(0.0, |found| found.ratio.ln().abs());
     if size.is_nan() { 0.0 } else { size }
 }
 
-/// The arm that is better than the baseline by most.
+/// Returns the arm with the largest improvement over the baseline.
 fn winner<'a>(rows: &[Compared<'a>]) -> Option<&'a str> {
     rows.iter()
         .filter(|row| row.is_change())
-        .filter(|row| {
-            row.found
-                .is_some_and(|found| found.verdict == Verdict::Better)
-        })
+        .filter(|row| row.found.is_some_and(|found| found.verdict == Verdict::Better))
         .max_by(|a, b| effect(a).total_cmp(&effect(b)))
         .map(|row| row.arm.arm.as_str())
 }
 
-/// Each load of a study with one arm.
+/// Returns a table of the loads of a study with one arm.
 fn loads_of_one_arm(first: &LoadFindings, others: &[&LoadFindings]) -> Block {
     let columns = ["rate/s", "p50", "p99", "failures"].map(Column::new);
-    let rows = std::iter::once(first)
-        .chain(others.iter().copied())
-        .filter_map(|load| {
-            let arm = load.arms.first()?;
-            let [p50, _, p99, ..] = number::quantiles(&arm.response_ns, arm.samples);
-            let figures = [
-                number::rate(arm.rate_completed),
-                p50,
-                p99,
-                number::count(arm.failures),
-            ];
-            let within = [limit::verdict(load, &arm.arm)];
-            let cells = figures.map(Cell::from).into_iter().chain(within);
-            Some(Row::new(&*load.load, cells))
-        });
+    let rows = std::iter::once(first).chain(others.iter().copied()).filter_map(|load| {
+        let arm = load.arms.first()?;
+        let [p50, _, p99, ..] = number::quantiles(&arm.response_ns, arm.samples);
+        let figures = [number::rate(arm.rate_completed), p50, p99, number::count(arm.failures)];
+        let within = [limit::verdict(load, &arm.arm)];
+        let cells = figures.map(Cell::from).into_iter().chain(within);
+        Some(Row::new(&*load.load, cells))
+    });
     let within = first.limits.first().map_or(String::new(), |limits| {
         let limit = number::short_time(limits.limit_ns as f64);
         format!("{} within {limit}", words::metric_head(limits.metric))
@@ -255,7 +222,7 @@ fn loads_of_one_arm(first: &LoadFindings, others: &[&LoadFindings]) -> Block {
     Block::Table(table)
 }
 
-/// Sentences on what limits the baseline and the winner; arms with the same limit are named together.
+/// Describes the limiters of the baseline and the winner. Arms with the same limiter are named together.
 fn limiters(found: &[LimiterFindings], study: &Study, winner: Option<&str>) -> Option<Block> {
     let baseline = study.arms.first().map(|arm| arm.name.as_str());
     let shown: Vec<&LimiterFindings> = [baseline, winner]
@@ -271,24 +238,22 @@ fn limiters(found: &[LimiterFindings], study: &Study, winner: Option<&str>) -> O
         }
     }
     for limiter in found {
-        let is_shown = |known: &&LimiterFindings| known.arm == limiter.arm;
         if let Some(group) = groups.iter_mut().find(|group| is_alike(group[0], limiter))
-            && !group.iter().chain(&shown).any(is_shown)
+            && !group.iter().chain(&shown).any(|known| known.arm == limiter.arm)
         {
             group.push(limiter);
         }
     }
     let sentences = groups.iter().map(|group| {
         let finding = group[0].judgement.findings.first();
-        let advice = finding.map_or(String::new(), |first| {
-            format!(" What to do: {}.", first.advice)
-        });
+        let advice =
+            finding.map_or(String::new(), |first| format!(" What to do: {}.", first.advice));
         Text::from(sentence(group[0]) + &same_for(&group[1..]) + &advice)
     });
     list(sentences, false)
 }
 
-/// A sentence about arms with the limit of another; empty without any.
+/// Formats a sentence about further arms with the same limiter. Empty if there are none.
 fn same_for(arms: &[&LimiterFindings]) -> String {
     match arms {
         [] => String::new(),
@@ -301,7 +266,7 @@ fn same_for(arms: &[&LimiterFindings]) -> String {
     }
 }
 
-/// Returns true if two arms come to the same limit.
+/// Returns true if two arms have the same limiter.
 fn is_alike(a: &LimiterFindings, b: &LimiterFindings) -> bool {
     first_limiter(a) == first_limiter(b) && a.judgement.answer == b.judgement.answer
 }

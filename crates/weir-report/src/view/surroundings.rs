@@ -1,8 +1,7 @@
-//! What the network and the hosts were like before the first trial, and what is not known of them.
+//! State of the network and the hosts before the first trial, and what could not be measured of it.
 
 use std::time::Duration;
 
-use weir_model::quantity::CpuSet;
 use weir_model::record::{
     CardFacts, Carried, HeldUp, HostRecord, LinkRecord, RoundTrips, RunHeader, TripKind, Unmeasured,
 };
@@ -10,7 +9,7 @@ use weir_model::record::{
 use crate::number;
 use crate::tree::{Block, Heading, Text, fact, fold};
 
-/// Nothing in runs of before it was looked at.
+/// Returns the facts. Empty for runs of older versions, which did not record them.
 pub(super) fn blocks(header: &RunHeader) -> Vec<Block> {
     let Some(found) = &header.surroundings else {
         return Vec::new();
@@ -19,26 +18,14 @@ pub(super) fn blocks(header: &RunHeader) -> Vec<Block> {
     let several = found.hosts.len() > 1;
     for host in &found.hosts {
         facts.extend(about_host(host).into_iter().map(|(name, value)| {
-            let name = match several {
-                true => format!("{name}, {}", host.host),
-                false => name.to_owned(),
-            };
+            let name = if several { format!("{name}, {}", host.host) } else { name.to_owned() };
             fact(name, value)
         }));
     }
-    let mut missing: Vec<_> = found
-        .unmeasured
-        .iter()
-        .map(|one| missing("", one))
-        .collect();
+    let mut missing: Vec<_> = found.unmeasured.iter().map(|one| missing("", one)).collect();
     for host in &found.hosts {
         let of = if several { &*host.host } else { "" };
-        missing.extend(
-            host.facts
-                .unmeasured
-                .iter()
-                .map(|one| self::missing(of, one)),
-        );
+        missing.extend(host.facts.unmeasured.iter().map(|one| self::missing(of, one)));
     }
     let mut blocks = Vec::new();
     if !facts.is_empty() || !missing.is_empty() {
@@ -61,7 +48,7 @@ fn missing(host: &str, one: &Unmeasured) -> (String, Vec<Text>) {
     }
 }
 
-/// A link, and what it carried.
+/// Describes a link and its measured throughput.
 fn link(link: &LinkRecord) -> Vec<(String, Vec<Text>)> {
     let from = match &link.host {
         Some(host) => format!("{} on {host}", link.from),
@@ -73,10 +60,7 @@ fn link(link: &LinkRecord) -> Vec<(String, Vec<Text>)> {
     path.push(format!("at {}", link.peer));
     let carried = [(link.forth, &from, &to), (link.back, &to, &from)];
     let carried = carried.into_iter().filter_map(|(carried, from, to)| {
-        Some(fact(
-            format!("one connection, {from} to {to}"),
-            bytes(&carried?),
-        ))
+        Some(fact(format!("one connection, {from} to {to}"), bytes(&carried?)))
     });
     let path = fact(format!("{from} to {to}"), path.join(", "));
     std::iter::once(path).chain(carried).collect()
@@ -88,66 +72,46 @@ fn trips(trips: &RoundTrips) -> String {
         TripKind::Connect => "connect",
     };
     let [p50, p99] = [trips.p50_ns, trips.p99_ns].map(|ns| number::time(ns as f64));
-    format!(
-        "{what} p50 {p50}, p99 {p99} of {}",
-        number::count(trips.count.into())
-    )
+    format!("{what} p50 {p50}, p99 {p99} of {}", number::count(trips.count.into()))
 }
 
 fn bytes(carried: &Carried) -> String {
     let Carried { bytes_per_s, cpus } = *carried;
-    format!(
-        "{} Gbit/s, took {cpus:.2} CPUs",
-        number::gigabits(bytes_per_s)
-    )
+    format!("{} Gbit/s, took {cpus:.2} CPUs", number::gigabits(bytes_per_s))
 }
 
-/// What there is to say of a host, by its name.
+/// Returns the facts about a host, with their names.
 fn about_host(host: &HostRecord) -> Vec<(&'static str, String)> {
     let facts = &host.facts;
     let mut said = Vec::new();
     if let Some((ahead, error)) = host.clock {
         let side = if ahead < 0 { "behind" } else { "ahead of" };
         let [ahead, error] = [ahead.unsigned_abs(), error].map(|ns| number::time(ns as f64));
-        said.push((
-            "clock",
-            format!("{ahead} {side} the generator's, ± {error}"),
-        ));
+        said.push(("clock", format!("{ahead} {side} the generator's, ± {error}")));
     }
-    let each = |(name, cpus): (&String, &CpuSet)| format!("{name} on CPU {cpus}");
-    let governors: Vec<String> = facts.governors.iter().map(each).collect();
+    let governors: Vec<String> =
+        facts.governors.iter().map(|(name, cpus)| format!("{name} on CPU {cpus}")).collect();
     said.push(("frequency governor", governors.join(", ")));
-    let cores: Vec<String> = facts
-        .siblings
-        .iter()
-        .map(|core| format!("CPU {core}"))
-        .collect();
+    let cores: Vec<String> = facts.siblings.iter().map(|core| format!("CPU {core}")).collect();
     said.push(("threads of one core", cores.join("; ")));
-    let each = |(node, cpus): (&u32, &CpuSet)| format!("{node}: CPU {cpus}");
-    let nodes: Vec<String> = facts.nodes.iter().map(each).collect();
+    let nodes: Vec<String> =
+        facts.nodes.iter().map(|(node, cpus)| format!("{node}: CPU {cpus}")).collect();
     said.push(("NUMA nodes", nodes.join("; ")));
     said.extend(facts.cards.iter().map(|one| ("network card", card(one))));
     let held_up = [
         ("proxy", facts.held_up.proxy),
         ("generator", facts.held_up.generator),
         ("origin", facts.held_up.origin),
-    ];
-    let held_up = held_up.into_iter().filter_map(|(role, held)| {
-        let HeldUp {
-            late_ns, others_ns, ..
-        } = held?;
-        Some(format!(
-            "{role} {}",
-            number::time(late_ns.saturating_add(others_ns) as f64)
-        ))
+    ]
+    .into_iter()
+    .filter_map(|(role, held)| {
+        let HeldUp { late_ns, others_ns, .. } = held?;
+        Some(format!("{role} {}", number::time(late_ns.saturating_add(others_ns) as f64)))
     });
     let held_up: Vec<String> = held_up.collect();
     if !held_up.is_empty() {
         let watched = number::length(Duration::from_nanos(facts.watched_ns));
-        said.push((
-            "CPUs held up",
-            format!("{} in {watched}", held_up.join(", ")),
-        ));
+        said.push(("CPUs held up", format!("{} in {watched}", held_up.join(", "))));
     }
     said.retain(|(_, value)| !value.is_empty());
     said
@@ -162,10 +126,7 @@ fn card(card: &CardFacts) -> String {
     )];
     let served = card.interrupts.as_ref();
     said.extend(served.map(|cpus| format!("IRQs go to CPU {cpus}")));
-    said.extend(
-        card.spreads
-            .then(|| "packets are passed on (RPS)".to_owned()),
-    );
+    said.extend(card.spreads.then(|| "packets are passed on (RPS)".to_owned()));
     said.extend(card.node.map(|node| format!("at NUMA node {node}")));
     said.join(", ")
 }

@@ -1,4 +1,4 @@
-//! Where the time of requests goes: bars and a table for each load and arm, and what the kernel adds.
+//! Breakdown of request times: bars and a table for each load and arm, and the share of the kernel.
 
 use weir_analysis::findings::{TimePart, TimeRow, ToldBy, WhereTimeGoes};
 
@@ -8,34 +8,14 @@ use crate::tree::{
     Bar, Bars, Block, Cell, Chart, Column, Heading, Kind, Row, Style, Table, clause, figure,
 };
 
-/// All parts in the order of a request, with their colours and what they are.
+/// All parts of a request in order, each with name, colour and description.
 const PARTS: [(TimePart, &str, usize, &str); 8] = [
-    (
-        TimePart::Outside,
-        "outside",
-        0,
-        "seen by the generator and not by the proxy",
-    ),
+    (TimePart::Outside, "outside", 0, "seen by the generator and not by the proxy"),
     (TimePart::Client, "client", 6, "the proxy read the request"),
-    (
-        TimePart::Queue,
-        "queue",
-        5,
-        "it waited for a free connection",
-    ),
-    (
-        TimePart::Connect,
-        "connect",
-        4,
-        "it opened a connection to the origin",
-    ),
+    (TimePart::Queue, "queue", 5, "it waited for a free connection"),
+    (TimePart::Connect, "connect", 4, "it opened a connection to the origin"),
     (TimePart::Origin, "origin", 1, "it waited for the origin"),
-    (
-        TimePart::Answer,
-        "answer",
-        3,
-        "it received the rest of the origin's answer",
-    ),
+    (TimePart::Answer, "answer", 3, "it received the rest of the origin's answer"),
     (TimePart::Proxy, "proxy", 2, "all else in the proxy"),
     (
         TimePart::ProxyAndOrigin,
@@ -45,7 +25,7 @@ const PARTS: [(TimePart, &str, usize, &str); 8] = [
     ),
 ];
 
-/// Nothing where it was not looked at.
+/// Returns the section. Empty if the breakdown was not measured.
 pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
     let all = &input.findings.where_time_goes;
     if all.is_empty() {
@@ -61,13 +41,9 @@ pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
 }
 
 fn of_arm(found: &WhereTimeGoes, name_load: bool) -> Vec<Block> {
-    let rate = found
-        .rate
-        .map(|rate| format!(" at {} requests/s", number::rate(rate)));
-    let load = match name_load {
-        true => format!("{} under {}", found.arm, found.load),
-        false => found.arm.clone(),
-    };
+    let rate = found.rate.map(|rate| format!(" at {} requests/s", number::rate(rate)));
+    let load =
+        if name_load { format!("{} under {}", found.arm, found.load) } else { found.arm.clone() };
     let name = load + &rate.unwrap_or_default();
     let mut blocks = vec![Block::Heading(Heading::part(name.clone()))];
     if found.rows.is_empty() {
@@ -97,19 +73,16 @@ fn chart(found: &WhereTimeGoes, name: &str) -> Block {
             let (_, name, hue, _) = PARTS.iter().find(|known| known.0 == *part)?;
             Some((*name, *hue, us * 1000.0))
         });
-        Bar {
-            name: of_row(row).to_owned(),
-            parts: parts.collect(),
-        }
+        Bar { name: of_row(row).to_owned(), parts: parts.collect() }
     };
     let told = found.rows.iter().filter(|row| !row.parts.is_empty());
-    let shown = PARTS.iter().filter(|known| has(found, known.0));
-    let caption = shown.map(|(_, name, _, means)| format!("{name}: {means}"));
+    let caption = PARTS
+        .iter()
+        .filter(|known| has(found, known.0))
+        .map(|(_, name, _, means)| format!("{name}: {means}"));
     let caption: Vec<String> = caption.collect();
-    let bars = Bars {
-        title: format!("Where the time goes: {name}"),
-        bars: told.map(bar).collect(),
-    };
+    let bars =
+        Bars { title: format!("Where the time goes: {name}"), bars: told.map(bar).collect() };
     figure(caption.join("; "), Chart::Bars(bars))
 }
 
@@ -121,8 +94,9 @@ fn has(found: &WhereTimeGoes, part: TimePart) -> bool {
 fn table(found: &WhereTimeGoes, name: &str) -> Block {
     let shown: Vec<_> = PARTS.iter().filter(|known| has(found, known.0)).collect();
     let parts = shown.iter().map(|(_, head, _, _)| Column::new(*head));
-    let columns = std::iter::once(Column::new("seen")).chain(parts);
-    let columns = columns.chain([Column::new("requests").small("looked at")]);
+    let columns = std::iter::once(Column::new("seen"))
+        .chain(parts)
+        .chain([Column::new("requests").small("looked at")]);
     let time = |us: f64| Cell::from(number::time(us * 1000.0));
     // A mean of what is told in whole steps is no better than a tenth of one.
     let step = (found.resolution_us as f64 / 10.0).max(0.1);
@@ -134,9 +108,7 @@ fn table(found: &WhereTimeGoes, name: &str) -> Block {
             None => Cell::from(number::NONE),
         });
         let count = Cell::from(number::count(row.requests));
-        let cells = std::iter::once(time(row.seen_us))
-            .chain(cells)
-            .chain([count]);
+        let cells = std::iter::once(time(row.seen_us)).chain(cells).chain([count]);
         Row::new(of_row(row), cells)
     });
     let label = format!("Where the time goes: {name}");
@@ -144,7 +116,7 @@ fn table(found: &WhereTimeGoes, name: &str) -> Block {
     Block::Table(table.rows(rows))
 }
 
-/// Who says all that, and what else is known.
+/// Describes the sources of the breakdown, and further known times.
 fn basis(found: &WhereTimeGoes) -> String {
     let (looked_at, of) = found.requests;
     let mut words = match looked_at {
@@ -184,21 +156,16 @@ fn basis(found: &WhereTimeGoes) -> String {
             (Some(sent.inbound), "by the proxy to clients"),
             (sent.outbound, "by the proxy to the origin"),
             (sent.clients, "by clients to the proxy"),
-        ];
-        let sides = sides
-            .into_iter()
-            .filter_map(|(sent, side)| Some((sent?, side)));
-        let sides: Vec<String> = sides
-            .map(|(sent, side)| format!("{} {side}", number::share(sent)))
-            .collect();
+        ]
+        .into_iter()
+        .filter_map(|(sent, side)| Some((sent?, side)));
+        let sides: Vec<String> =
+            sides.map(|(sent, side)| format!("{} {side}", number::share(sent))).collect();
         let what = match sent.by {
             ToldBy::Ebpf => sides.join(", "),
             ToldBy::Samples => number::share(sent.inbound),
         };
-        format!(
-            "segments sent again {} for each thousand requests: {what}",
-            by(sent.by)
-        )
+        format!("segments sent again {} for each thousand requests: {what}", by(sent.by))
     }));
     words.join("; ")
 }

@@ -1,10 +1,10 @@
-//! Verdicts as they are coloured and drawn.
+//! Colours and shapes of verdicts.
 
 use weir_analysis::findings::{PublishedVerdict, Verdict};
 
 use crate::tree::{Mark, Tone};
 
-/// How a verdict is coloured.
+/// Returns the colour of a verdict.
 pub(super) fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Better => Tone::Better,
@@ -15,7 +15,7 @@ pub(super) fn tone(verdict: Verdict) -> Tone {
     }
 }
 
-/// The shape of a verdict in a chart.
+/// Returns the shape of a verdict in a chart.
 pub(super) fn mark(verdict: Verdict) -> Mark {
     match verdict {
         Verdict::Better => Mark::Up,
@@ -26,7 +26,7 @@ pub(super) fn mark(verdict: Verdict) -> Mark {
     }
 }
 
-/// A verdict on something published as it is coloured.
+/// Returns the colour of a verdict on a published result.
 pub(super) fn published(verdict: PublishedVerdict) -> Tone {
     match verdict {
         PublishedVerdict::Confirmed

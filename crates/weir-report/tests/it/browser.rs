@@ -1,11 +1,9 @@
-//! The page as a real browser shows it: headless Chromium, at the widths of a desktop and a phone,
-//! light and dark.
+//! Tests of the page in a real browser: headless Chromium, at the widths of a desktop and a phone, light and dark.
 //!
-//! The report is shown in a frame of exactly the width asked for, because a window cannot be made
-//! as narrow as a phone. A script appended to the report ([`PROBE`]) looks at the page from inside
-//! and posts its findings to the page around it, whose document Chromium prints. The report keeps
-//! its Content-Security-Policy meanwhile, so anything that it tried to load would be a message on
-//! the console, and that is a fault too.
+//! The report is shown in a frame of exactly the requested width, because a window cannot be made as narrow as a phone.
+//! A script appended to the report ([`PROBE`]) examines the page from inside and posts its findings to the page around
+//! it, whose document Chromium prints. The report keeps its Content-Security-Policy, so an attempt to load anything
+//! would produce a message on the console, which counts as a fault too.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,12 +18,11 @@ use weir_report::html;
 use crate::{capacity, extreme, fixture};
 
 const PROBE: &str = include_str!("browser.js");
-/// Names under which distributions install it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// A page takes a second or two; a machine that is busy takes longer, one that hangs forever.
+/// Timeout for one page. It takes a second or two, and longer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The document is printed once messages had five seconds of virtual time to arrive.
+/// Arguments of Chromium. It prints the document after five seconds of virtual time, in which messages can arrive.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --hide-scrollbars \
     --window-size=1400,900 --enable-logging=stderr --virtual-time-budget=5000 --dump-dom";
@@ -40,7 +37,7 @@ enum Scheme {
 }
 
 impl Scheme {
-    /// Blink's own setting behind `prefers-color-scheme`: 0 is dark, 1 is light.
+    /// Returns Blink's flag for `prefers-color-scheme`: 0 is dark, 1 is light.
     fn flag(self) -> &'static str {
         match self {
             Scheme::Dark => "--blink-settings=preferredColorScheme=0",
@@ -49,7 +46,6 @@ impl Scheme {
     }
 }
 
-/// What the probe and the console say about a page.
 #[derive(Debug, Default)]
 struct Seen {
     width: u32,
@@ -64,17 +60,18 @@ struct Seen {
 fn chromium() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let named = |name: &&str| {
-        let mut all = folders.iter().map(|folder| folder.join(name));
-        all.find(|file| file.is_file())
-    };
-    NAMES.iter().find_map(named).expect(
-        "Chromium is missing, and these tests look at the report in a real browser; \
+    NAMES
+        .iter()
+        .find_map(|name| {
+            let mut all = folders.iter().map(|folder| folder.join(name));
+            all.find(|file| file.is_file())
+        })
+        .expect(
+            "Chromium is missing, and these tests look at the report in a real browser; \
          run `scripts/setup test` or install the package chromium",
-    )
+        )
 }
 
-/// Shows `page` and returns what is seen.
 fn look(page: &str, width: u32, scheme: Scheme) -> Seen {
     let folder = Folder::new();
     let probed = page.replacen("</body>", &format!("<script>{PROBE}</script></body>"), 1);
@@ -86,10 +83,7 @@ fn look(page: &str, width: u32, scheme: Scheme) -> Seen {
     command
         .args(FLAGS.split(' '))
         .arg(scheme.flag())
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.path("profile").display()
-        ))
+        .arg(format!("--user-data-dir={}", folder.path("profile").display()))
         .arg(format!("file://{}", folder.path("around.html").display()))
         .stdin(Stdio::null())
         .stdout(File::create(&dom).unwrap())
@@ -97,13 +91,14 @@ fn look(page: &str, width: u32, scheme: Scheme) -> Seen {
     finish(command.spawn().unwrap());
     let log = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
     let mut seen = read(&fs::read_to_string(dom).unwrap(), &log);
-    let console = log.lines().filter(|line| line.contains("CONSOLE"));
-    let console = console.map(|line| format!("console: {line}"));
+    let console =
+        log.lines().filter(|line| line.contains("CONSOLE")).map(|line| format!("console: {line}"));
     seen.faults.extend(console);
     seen
 }
 
-/// The page around the report. Its colour scheme is the user's, or the frame would be light always.
+/// Returns the page around the report. It follows the user's colour scheme, because the frame would always be light
+/// otherwise.
 fn around(width: u32) -> String {
     format!(
         "<!DOCTYPE html><html><head><meta name=\"color-scheme\" content=\"light dark\"></head>\
@@ -114,7 +109,7 @@ fn around(width: u32) -> String {
     )
 }
 
-/// Waits for the browser, and ends it when it takes too long.
+/// Waits for the browser, and kills it after the timeout.
 fn finish(mut browser: Child) {
     let begin = Instant::now();
     while browser.try_wait().unwrap().is_none() {
@@ -130,10 +125,7 @@ fn finish(mut browser: Child) {
 fn read(dom: &str, log: &str) -> Seen {
     let (_, facts) = dom.split_once("<pre id=\"seen\">").unwrap_or_default();
     let (facts, _) = facts.split_once("</pre>").unwrap_or_default();
-    assert!(
-        !facts.is_empty(),
-        "the probe said nothing; Chromium said {log}"
-    );
+    assert!(!facts.is_empty(), "the probe said nothing; Chromium said {log}");
     let mut seen = Seen::default();
     for (key, value) in facts.lines().filter_map(|line| line.split_once('=')) {
         match key {
@@ -148,7 +140,7 @@ fn read(dom: &str, log: &str) -> Seen {
     seen
 }
 
-/// A folder of one test's own, gone at its end.
+/// A temporary folder for one test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -173,7 +165,7 @@ impl Drop for Folder {
     }
 }
 
-/// Looks at a page at both widths and in both schemes; nothing may be wrong with any.
+/// Examines a page at both widths and in both schemes. None may have faults.
 fn flawless(page: &str) -> Vec<Seen> {
     let mut all = Vec::new();
     for (width, scheme) in [
@@ -229,7 +221,7 @@ fn a_browser_shows_forty_arms_with_long_names() {
     }
 }
 
-/// Everything that the tests above look for is found when it is there.
+/// Checks that each fault which the other tests look for is detected.
 #[test]
 fn the_browser_finds_faults() {
     let chart = |inside: &str| {

@@ -1,4 +1,4 @@
-//! Loads that differ in their rate alone, in all outputs.
+//! Tests of loads that differ only in their rate, in all outputs.
 
 use weir_model::record::Validity;
 use weir_model::study::StudyArrivals;
@@ -9,7 +9,7 @@ use crate::markup;
 
 const SHARES: [f64; 4] = [0.8, 0.2, 0.4, 0.6];
 
-/// The fixture's open load at four rates, out of order: the slowest is INVALID, another SUSPECT.
+/// Returns the fixture's open load at four rates, out of order: the slowest is INVALID, another SUSPECT.
 pub(crate) fn run() -> Fixture {
     let mut run = fixture::run();
     let spec = run.header.study.loads.remove(1);

@@ -1,4 +1,4 @@
-//! How much arms carry, in all outputs.
+//! Tests of the capacities of arms, in all outputs.
 
 use weir_analysis::capacity::{
     BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, Ratio, UNIT, carries,
@@ -14,7 +14,7 @@ use weir_report::{html, markdown, terminal};
 use crate::fixture::{self, Fixture};
 use crate::markup;
 
-/// What an M/M/1 server of so many requests/s shows at a rate.
+/// Returns the results of an M/M/1 server with `server` requests/s of capacity at a rate.
 fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint {
     let spare = server - rate;
     let quantile = |share: f64| match spare > 0.0 {
@@ -38,7 +38,7 @@ fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint
     }
 }
 
-/// How a search of an edge closes in.
+/// Returns the steps of a search that ends at `edge`.
 fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
     let step = |stage, seconds, low: f64, high: f64| BracketPoint {
         stage,
@@ -46,11 +46,7 @@ fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
         between: Some((low, high)),
     };
     vec![
-        BracketPoint {
-            stage: SearchStage::Closed,
-            seconds: 2.0,
-            between: None,
-        },
+        BracketPoint { stage: SearchStage::Closed, seconds: 2.0, between: None },
         step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
         step(SearchStage::Dwell, 43.0, 0.96 * edge, 1.04 * edge),
         step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
@@ -59,7 +55,7 @@ fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
     ]
 }
 
-/// What a search of such a server found.
+/// Returns the findings of a search with such a server.
 fn capacity(arm: &str, server: f64) -> Capacity {
     let edge = server - 4.605 / 0.03;
     let ramp = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.06]
@@ -70,12 +66,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
     let mut curve = trials.clone();
     curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let (low, high) = (0.985 * edge, 1.01 * edge);
-    let grows = |what, low, edge, above| Growth {
-        what,
-        low: Some(low),
-        edge: Some(edge),
-        above,
-    };
+    let grows = |what, low, edge, above| Growth { what, low: Some(low), edge: Some(edge), above };
     let mut found = Capacity {
         arm: arm.to_owned(),
         load: "open".to_owned(),
@@ -91,10 +82,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         stalls: 0,
         verified: low,
         held_s: 65.0,
-        broke: Some(ObservedRecord {
-            rate: 1.012 * edge,
-            seconds: 31.0,
-        }),
+        broke: Some(ObservedRecord { rate: 1.012 * edge, seconds: 31.0 }),
         carried: None,
         fresh: None,
         burst: None,
@@ -129,13 +117,11 @@ fn capacity(arm: &str, server: f64) -> Capacity {
     found
 }
 
-/// The fixture as a study of capacities of the stock server and others.
+/// Turns the fixture into a study of the capacities of these arms.
 fn run(arms: Vec<Capacity>, ratios: Vec<Ratio>) -> Fixture {
     let mut run = fixture::run();
     let study = &mut run.header.study;
-    study
-        .arms
-        .retain(|arm| arms.iter().any(|own| own.arm == arm.name));
+    study.arms.retain(|arm| arms.iter().any(|own| own.arm == arm.name));
     study.loads.truncate(2);
     study.published = None;
     study.capacity = Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits");
@@ -172,7 +158,7 @@ pub(crate) fn one() -> Fixture {
     run(vec![capacity("stock", 4_600.0)], Vec::new())
 }
 
-/// Three arms, one of which has no capacity.
+/// Returns three arms, one of which has no capacity.
 pub(crate) fn several() -> Fixture {
     let names = ["stock", "keepalive to the origin", "gzip"];
     let mut arms = vec![capacity(names[0], 4_600.0), capacity(names[1], 9_000.0)];
@@ -195,12 +181,7 @@ pub(crate) fn several() -> Fixture {
     let better = "the whole interval is above 1; p is below 0.0001";
     let ratios = vec![
         ratio(names[1], 1.962, Verdict::Better, better),
-        ratio(
-            names[2],
-            f64::NAN,
-            Verdict::Invalid,
-            "no capacity of gzip can be claimed",
-        ),
+        ratio(names[2], f64::NAN, Verdict::Invalid, "no capacity of gzip can be claimed"),
     ];
     run(arms, ratios)
 }
@@ -212,10 +193,7 @@ fn the_first_screen_answers_the_question() {
     let short = markdown(&run.input());
     let short = short.split("## Environment").next().expect("a part");
     insta::assert_snapshot!("capacity_markdown", short);
-    insta::assert_snapshot!(
-        "capacities_terminal",
-        terminal(&several().input(), false, 100)
-    );
+    insta::assert_snapshot!("capacities_terminal", terminal(&several().input(), false, 100));
 }
 
 #[test]
@@ -257,10 +235,7 @@ fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
     let run = one();
     let page = html(&run.input());
     let chart = |title: &str| {
-        let after = page
-            .split(&format!("{title}</title>"))
-            .nth(1)
-            .expect("a chart");
+        let after = page.split(&format!("{title}</title>")).nth(1).expect("a chart");
         after.split("</svg>").next().expect("its end").to_owned()
     };
     let curve = chart("Response times by rate");
@@ -268,11 +243,7 @@ fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
     let dots = |class: &str| curve.matches(&format!("class=\"{class}\"")).count();
     assert_eq!((dots("dot"), dots("dot open")), (11, 5));
     assert_eq!(curve.matches(" r=\"6\"").count(), 2);
-    for (class, name) in [
-        ("level", "p99 &lt; 30ms"),
-        ("at", "knee"),
-        ("band strong", "capacity"),
-    ] {
+    for (class, name) in [("level", "p99 &lt; 30ms"), ("at", "knee"), ("band strong", "capacity")] {
         assert_eq!(dots(class), 1, "{class}");
         assert!(curve.contains(&format!(">{name}</text>")), "{name}");
     }
@@ -285,10 +256,7 @@ fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
 fn a_limit_of_the_measurement_is_not_shown_as_the_capacity() {
     let mut run = several();
     let found = run.findings.capacity.as_mut().expect("capacities");
-    found.arms[0].ceiling = Some(CeilingRecord {
-        of: CeilingOf::Generator,
-        rate: 4_700.0,
-    });
+    found.arms[0].ceiling = Some(CeilingRecord { of: CeilingOf::Generator, rate: 4_700.0 });
     for output in [markdown(&run.input()), terminal(&run.input(), false, 100)] {
         markup::has_all(&output, &["at least 4,380"]);
         markup::has_none(&output, &["4,380 to 4,491 |"]);

@@ -1,4 +1,4 @@
-//! Input at the edges: nothing measured, too much measured, numbers that are none, hostile names.
+//! Tests with extreme input: nothing measured, too much measured, NaN, hostile names.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use weir_report::{html, markdown, terminal};
 use crate::fixture::{self, Fixture};
 use crate::markup::{self, flat, has_all, has_none};
 
-/// All three outputs; checks what must hold whatever the input.
+/// Returns all three outputs, and checks the properties that hold for any input.
 fn all(run: &Fixture) -> [String; 3] {
     let input = run.input();
     let outputs = [terminal(&input, false, 80), markdown(&input), html(&input)];
@@ -24,12 +24,8 @@ fn all(run: &Fixture) -> [String; 3] {
     outputs
 }
 
-/// A change of the run, what every output then says, and what none does.
-type Case = (
-    fn(&mut Fixture),
-    &'static [&'static str],
-    &'static [&'static str],
-);
+/// A change of the run, text that every output must then contain, and text that none may contain.
+type Case = (fn(&mut Fixture), &'static [&'static str], &'static [&'static str]);
 
 fn limit(arm: &str, verdict: Holding, value_ns: f64) -> LimitFindings {
     LimitFindings {
@@ -70,7 +66,6 @@ fn without_a_control(run: &mut Fixture) {
     }
 }
 
-/// An A/A arm that is neither better nor worse but differs.
 fn differing_control(run: &mut Fixture) {
     let load = &mut run.findings.loads[0];
     let aa = load.arms[1].arm.clone();
@@ -126,8 +121,7 @@ fn throughput(run: &mut Fixture) {
 }
 
 fn few_blocks(run: &mut Fixture) {
-    let all = run.findings.loads[0].comparisons.iter_mut();
-    all.for_each(|found| found.confidence = 0.875);
+    run.findings.loads[0].comparisons.iter_mut().for_each(|found| found.confidence = 0.875);
 }
 
 fn too_few_blocks(run: &mut Fixture) {
@@ -189,10 +183,7 @@ fn what_was_not_measured_or_compared_is_an_empty_cell() {
     }
     let (load, other) = (first.load.clone(), second.load.clone());
     let csv = weir_report::csv::findings(&run.findings);
-    let rows = csv
-        .lines()
-        .skip(1)
-        .map(|line| line.split(',').collect::<Vec<_>>());
+    let rows = csv.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let rows: Vec<_> = rows.collect();
     assert!(rows.iter().any(|row| row[0] == load) && rows.iter().any(|row| row[15] == "invalid"));
     for row in rows {
@@ -258,7 +249,7 @@ fn ratios_that_are_none_or_beyond_all_bounds() {
     all(&run);
 }
 
-/// Forty arms, each name sixty characters.
+/// Returns forty arms, each with a name of sixty characters.
 pub(crate) fn crowd() -> Fixture {
     let mut run = fixture::run();
     let planned = run.header.study.arms[2].clone();
@@ -392,8 +383,7 @@ fn what_was_not_kept_is_no_figure_and_no_column() {
 #[test]
 fn figures_of_each_load_stand_beside_what_was_measured_under_it() {
     let mut run = fixture::run();
-    let published = run.header.study.published.as_mut();
-    let published = published.expect("the fixture has figures");
+    let published = run.header.study.published.as_mut().expect("the fixture has figures");
     let figures = std::mem::take(&mut published.figures);
     let larger = [("workers=16", 342_651.0), ("workers=4", 148_936.0)];
     let mut own = figures.clone();

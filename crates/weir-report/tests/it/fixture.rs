@@ -1,5 +1,5 @@
-//! A made-up run: a stock nginx and seven other arms, one closed and one open loop, with figures of
-//! the size that such a run gives. Everything is computed, so every test sees the same bytes.
+//! A synthetic run: a stock nginx and seven other arms, one closed and one open loop, with realistic figures.
+//! Everything is computed, so every test gets the same bytes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,6 @@ use weir_model::study::{
 };
 use weir_report::ReportInput;
 
-/// A whole run, owned.
 #[derive(Clone)]
 pub(crate) struct Fixture {
     pub(crate) header: RunHeader,
@@ -29,7 +28,8 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// With what follows from the findings as a test left them. They are leaked: the input borrows them.
+    /// Returns the run as input of a report, with conclusions drawn from the findings as the test changed them. The
+    /// findings are leaked, because the input borrows them.
     pub(crate) fn input(&self) -> ReportInput<'_> {
         let mut findings = self.findings.clone();
         conclude(&self.header.study, &self.records, &mut findings);
@@ -62,7 +62,7 @@ arms:
     proxy_buffering: \"off\"
 ";
 
-/// Name, changed parameter, its level, ratios of rate, CPU per request and response time.
+/// Name, changed parameter, its level, and ratios of rate, CPU per request and response time.
 type Plan = (&'static str, &'static str, &'static str, [f64; 3]);
 
 #[rustfmt::skip]
@@ -77,7 +77,6 @@ const ARMS: [Plan; 8] = [
     ("proxy_buffering off", "proxy_buffering", "off", [1.012, 0.985, 1.035]),
 ];
 
-/// The run as most tests want it.
 pub(crate) fn run() -> Fixture {
     let study = study();
     let findings = Findings {
@@ -97,9 +96,7 @@ pub(crate) fn run() -> Fixture {
             folder: "/".into(),
             environment: environment(),
             surroundings: Some(surroundings()),
-            remarks: vec![Remark::of_run(
-                "generator and origin share CPU 1: there are only two",
-            )],
+            remarks: vec![Remark::of_run("generator and origin share CPU 1: there are only two")],
             ..fixture::header(study)
         },
         study_text: STUDY_TEXT.to_owned(),
@@ -115,33 +112,23 @@ fn study() -> Study {
         ("upstream_keepalive", "0"),
         ("worker_connections", "768"),
     ]);
-    let arms = ARMS
-        .iter()
-        .enumerate()
-        .map(|(index, (name, id, level, _))| {
-            let changes = match *id {
-                "" => Settings::new(),
-                id => settings(&[(id, level)]),
-            };
-            let mut all = base.clone();
-            all.extend(changes.clone());
-            let role = [ArmRole::Baseline, ArmRole::SameAsBaseline, ArmRole::Change][index.min(2)];
-            Arm {
-                changes,
-                settings: all,
-                ..fixture::arm(name, role, &[])
-            }
-        });
+    let arms = ARMS.iter().enumerate().map(|(index, (name, id, level, _))| {
+        let changes = match *id {
+            "" => Settings::new(),
+            id => settings(&[(id, level)]),
+        };
+        let mut all = base.clone();
+        all.extend(changes.clone());
+        let role = [ArmRole::Baseline, ArmRole::SameAsBaseline, ArmRole::Change][index.min(2)];
+        Arm { changes, settings: all, ..fixture::arm(name, role, &[]) }
+    });
     let figures = [("stock", 2957.93), ("worker_connections", 6068.41)];
     Study {
         name: "stock-reverse-proxy".to_owned(),
         title: "Stock Debian nginx as a reverse proxy, one change at a time".to_owned(),
         question: "Which well-known settings make a stock nginx reverse proxy carry more?"
             .to_owned(),
-        proxy: ProxySpec {
-            settings: base.clone(),
-            ..fixture::proxy()
-        },
+        proxy: ProxySpec { settings: base.clone(), ..fixture::proxy() },
         loads: vec![load("closed", StudyArrivals::Closed, 50), {
             load("open", StudyArrivals::ShareOfSlowest(0.6), 200)
         }],
@@ -206,8 +193,7 @@ fn surroundings() -> Surroundings {
 }
 
 fn records(study: &Study) -> Vec<Record> {
-    let arms = study.arms.iter().zip(20_000..);
-    let proxies = arms.map(|(arm, port)| {
+    let proxies = study.arms.iter().zip(20_000..).map(|(arm, port)| {
         let mut effective = arm.settings.clone();
         // One arm that does not have what it asks for: the report must say so.
         if arm.name == "proxy_buffering off" {
@@ -235,7 +221,7 @@ fn records(study: &Study) -> Vec<Record> {
     records
 }
 
-/// A small generator of numbers that look like noise: 0..1 (Numerical Recipes' LCG).
+/// A small pseudo-random generator of numbers 0..1 (Numerical Recipes' LCG).
 pub(crate) struct Noise(pub(crate) u32);
 
 impl Noise {
@@ -244,13 +230,13 @@ impl Noise {
         f64::from(self.0 >> 8) / f64::from(1_u32 << 24)
     }
 
-    /// About normal, mean 0, standard deviation 1.
+    /// Returns a roughly normal number, mean 0, standard deviation 1.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.next()).sum::<f64>() - 6.0
     }
 }
 
-/// Of a plan: its rate, median response time and CPU time per request.
+/// Returns the findings of a plan's arm with this rate, median response time and CPU time per request.
 fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> ArmFindings {
     let mut noise = Noise(seed);
     let keeps = plan.1 == "upstream_keepalive";
@@ -295,20 +281,22 @@ fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> Arm
     }
 }
 
-/// A comparison as the analysis would judge it, with a band of 2 %.
+/// Returns a comparison as the analysis would judge it, with a band of 2 %.
 pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Comparison {
     let (low, high) = (ratio * (1.0 - half), ratio * (1.0 + half));
     let inside = low > 1.0 / 1.02 && high < 1.02;
     let (verdict, because) = match (inside, low > 1.0, high < 1.0) {
         (true, ..) => (Verdict::Equivalent, "the interval lies inside ±2 %"),
-        (_, false, false) => (
-            Verdict::Inconclusive,
-            "the interval contains 1 and extends beyond ±2 %",
-        ),
-        (_, up, _) => match up == metric.higher_is_better() {
-            true => (Verdict::Better, "the interval lies on the better side of 1"),
-            false => (Verdict::Worse, "the interval lies on the worse side of 1"),
-        },
+        (_, false, false) => {
+            (Verdict::Inconclusive, "the interval contains 1 and extends beyond ±2 %")
+        }
+        (_, up, _) => {
+            if up == metric.higher_is_better() {
+                (Verdict::Better, "the interval lies on the better side of 1")
+            } else {
+                (Verdict::Worse, "the interval lies on the worse side of 1")
+            }
+        }
     };
     let p = match verdict {
         Verdict::Better | Verdict::Worse => 0.000_03,
@@ -352,15 +340,18 @@ fn comparisons(metrics: &[Metric]) -> Vec<Comparison> {
     all
 }
 
-/// Findings under a load; `figures` makes rate, median response time and CPU time of an arm's ratios.
+/// Returns the findings under a load. `figures` converts an arm's ratios to rate, median response time and CPU time.
 fn found(
     study: &Study,
     metrics: &[Metric],
     figures: fn([f64; 3]) -> [f64; 3],
     seed: u32,
 ) -> LoadFindings {
-    let arms = ARMS.iter().zip(&study.arms).zip(seed..);
-    let arms = arms.map(|((plan, own), seed)| arm(plan, own.role, figures(plan.3), seed));
+    let arms = ARMS
+        .iter()
+        .zip(&study.arms)
+        .zip(seed..)
+        .map(|((plan, own), seed)| arm(plan, own.role, figures(plan.3), seed));
     LoadFindings {
         phases: Vec::new(),
         fresh: String::new(),
@@ -387,19 +378,19 @@ fn found(
 }
 
 fn closed(study: &Study) -> LoadFindings {
-    let figures = |[rate, cpu, _]: [f64; 3]| [11_234.0 * rate, 4.2e6 / rate, 81_300.0 * cpu];
-    found(study, &[Metric::Rate, Metric::CpuPerRequest], figures, 1)
+    found(
+        study,
+        &[Metric::Rate, Metric::CpuPerRequest],
+        |[rate, cpu, _]| [11_234.0 * rate, 4.2e6 / rate, 81_300.0 * cpu],
+        1,
+    )
 }
 
 fn open(study: &Study) -> LoadFindings {
     use Metric::{CpuPerRequest, ResponseP50, ResponseP99};
     let figures = |[_, cpu, response]: [f64; 3]| [6_350.0, 640_000.0 * response, 92_800.0 * cpu];
     let reason = |validity, rule: &str, seen: &str, arms: &[&str], trials| CountedReason {
-        reason: ValidityReason {
-            validity,
-            rule: rule.to_owned(),
-            seen: seen.to_owned(),
-        },
+        reason: ValidityReason { validity, rule: rule.to_owned(), seen: seen.to_owned() },
         arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
         trials,
         of: 480,
@@ -412,28 +403,12 @@ fn open(study: &Study) -> LoadFindings {
         slice_ns: 250_000_000,
         blocks: 60,
         blocks_used: 57,
-        hold_ups: Some(HoldUpFindings {
-            slices: 44,
-            of: 480,
-            left_out: true,
-            more_often_of: None,
-        }),
+        hold_ups: Some(HoldUpFindings { slices: 44, of: 480, left_out: true, more_often_of: None }),
         validity: Validity::Suspect,
         reasons: vec![
             reason(Validity::Invalid, "steal", steal, &["gzip", "stock"], 3),
-            reason(
-                Validity::Suspect,
-                "generator-busy",
-                busy,
-                &["keepalive to the origin"],
-                41,
-            ),
+            reason(Validity::Suspect, "generator-busy", busy, &["keepalive to the origin"], 41),
         ],
-        ..found(
-            study,
-            &[ResponseP99, ResponseP50, CpuPerRequest],
-            figures,
-            101,
-        )
+        ..found(study, &[ResponseP99, ResponseP50, CpuPerRequest], figures, 101)
     }
 }

@@ -1,4 +1,4 @@
-//! Published gains beside ours, and arms that are not compared with the baseline.
+//! Tests of published gains beside measured ones, and of arms that are not compared with the baseline.
 
 use weir_model::fixture::settings;
 use weir_model::study::{Compare, GainOf, Metric, ProxyKind, ProxySpec, PublishedGain};
@@ -8,7 +8,7 @@ use crate::fixture::{self, Fixture};
 use crate::markup::{self, keep};
 use crate::proxies::{Plan, run_of};
 
-/// Study E's figures beside a factorial of workers and transports.
+/// Returns the figures of study E beside a factorial of workers and transports.
 fn gains(compare: Compare) -> Fixture {
     let plan = |name, rate, cpu| (name, ProxyKind::Nginx, "nginx/1.22.1", rate, cpu);
     let plans: [Plan; 4] = [
@@ -36,10 +36,7 @@ fn gains(compare: Compare) -> Fixture {
     }
     let gain = |metric, mean, peak| PublishedGain {
         load: None,
-        of: GainOf::Level {
-            id: "transport".to_owned(),
-            level: "sockmap".to_owned(),
-        },
+        of: GainOf::Level { id: "transport".to_owned(), level: "sockmap".to_owned() },
         metric,
         mean,
         peak,
@@ -74,22 +71,20 @@ fn published_gains_stand_beside_ours() {
     insta::assert_snapshot!("gains_terminal", &lines[begin..]);
 }
 
-/// The row of a level on the completed rate; empty where there is none.
+/// Returns the row of the level on the completed rate. Empty if there is none.
 fn row(text: &str) -> &str {
-    let of = |line: &&str| line.starts_with("| transport=sockmap | completed rate");
-    text.lines().find(of).unwrap_or_default()
+    text.lines()
+        .find(|line| line.starts_with("| transport=sockmap | completed rate"))
+        .unwrap_or_default()
 }
 
-/// Another executable of the same proxy differs in more than the level.
+/// An arm with another executable of the same proxy differs in more than the level.
 #[test]
 fn a_gain_of_a_level_is_not_against_another_executable() {
     let mut run = gains(Compare::Pairs);
     for executable in [None, Some("/opt/nginx".into())] {
         let study = &mut run.header.study;
-        let proxy = ProxySpec {
-            executable,
-            ..study.proxy.clone()
-        };
+        let proxy = ProxySpec { executable, ..study.proxy.clone() };
         study.arms[2].proxy = Some(Box::new(proxy));
         let text = markdown(&run.input());
         let is_there = row(&text).contains("transport=sockmap against baseline");
@@ -103,10 +98,7 @@ fn a_gain_of_a_level_is_not_against_another_executable() {
 fn arms_of_strata_are_compared_with_what_differs_from_them_in_nothing_else() {
     let mut run = gains(Compare::Against);
     let alone = "arms are compared with the one that differs from them in nothing else";
-    for (against, note) in [
-        (2, "each step is compared with the one before it"),
-        (1, alone),
-    ] {
+    for (against, note) in [(2, "each step is compared with the one before it"), (1, alone)] {
         run.header.study.arms[3].against = against;
         let name = run.header.study.arms[against].name.clone();
         for found in &mut run.findings.loads[0].comparisons {
@@ -120,7 +112,7 @@ fn arms_of_strata_are_compared_with_what_differs_from_them_in_nothing_else() {
     }
 }
 
-/// Without pairs the arm with two workers has nothing that differs in the transport alone.
+/// Without pairs, no arm differs from the one with two workers in the transport alone.
 #[test]
 fn a_gain_of_a_level_is_against_the_arm_that_differs_in_it_alone() {
     let text = markdown(&gains(Compare::Against).input());

@@ -1,4 +1,4 @@
-//! Whether resources grow with the rate, and what was sampled while an arm was judged, in all outputs.
+//! Tests of the growth of resources with the rate, and of samples for the limiter, in all outputs.
 
 use weir_analysis::findings::{
     Bends, GrowthFindings, LimiterFindings, ResourceGrowth, Shape, Stretch,
@@ -28,17 +28,12 @@ fn resource(resource: Resource, quantity: &str, unit: &str, shape: Shape) -> Res
 fn grown() -> GrowthFindings {
     let rates = || (1..=8).map(|level| 500.0 * f64::from(level));
     let mut cpu = resource(Resource::Cpu, "proxy_cpus", "CPUs", Shape::Bend);
-    cpu.points = rates()
-        .map(|rate| (rate, 2e-4 * rate + 3e-4 * (rate - 2_500.0_f64).max(0.0)))
-        .collect();
+    cpu.points =
+        rates().map(|rate| (rate, 2e-4 * rate + 3e-4 * (rate - 2_500.0_f64).max(0.0))).collect();
     cpu.slope = Some((0.29, (0.27, 0.31)));
     cpu.intercept = Some(-0.1);
-    cpu.bend = Some(Bends {
-        at: (2_500.0, (2_350.0, 2_640.0)),
-        before: 0.2,
-        after: 0.5,
-        value: 0.5,
-    });
+    cpu.bend =
+        Some(Bends { at: (2_500.0, (2_350.0, 2_640.0)), before: 0.2, after: 0.5, value: 0.5 });
     let mut network = resource(Resource::Network, "bytes", "bytes/s", Shape::Linear);
     network.points = rates().map(|rate| (rate, 1_100.0 * rate)).collect();
     network.slope = Some((1.1e6, (1.09e6, 1.11e6)));
@@ -60,7 +55,7 @@ fn grown() -> GrowthFindings {
     }
 }
 
-/// A stretch of eight seconds in which one of two workers is full.
+/// Returns a stretch of eight seconds in which one of two workers is at full load.
 pub(crate) fn limited() -> LimiterFindings {
     let seconds = || (1..=8).map(f64::from);
     let worker = |name: &str, cpus: fn(f64) -> f64| Worker {
@@ -94,10 +89,7 @@ pub(crate) fn limited() -> LimiterFindings {
             unit: String::new(),
             points: seconds().map(|at| (at, 900.0 * at)).collect(),
         }],
-        workers: vec![
-            worker("nginx 4711", |_| 0.99),
-            worker("nginx 4712", |at| 0.05 * at),
-        ],
+        workers: vec![worker("nginx 4711", |_| 0.99), worker("nginx 4712", |at| 0.05 * at)],
     }
 }
 
@@ -108,7 +100,7 @@ fn run() -> Fixture {
     run
 }
 
-/// From what limits the arm to the end of the section on growth.
+/// Returns the text from the limiter's section to the end of the section on growth.
 fn section<'t>(text: &'t str, from: &str) -> &'t str {
     let begin = text.find(from).expect("the section is there");
     let rest = &text[begin..];
@@ -119,10 +111,7 @@ fn section<'t>(text: &'t str, from: &str) -> &'t str {
 fn growth_and_workers_are_told_in_a_terminal_and_in_markdown() {
     let run = run();
     let shown = terminal(&run.input(), false, 100);
-    insta::assert_snapshot!(
-        "growth_terminal",
-        section(&shown, "What limits stock under")
-    );
+    insta::assert_snapshot!("growth_terminal", section(&shown, "What limits stock under"));
     let shown = markdown(&run.input());
     insta::assert_snapshot!("growth_markdown", section(&shown, "## What limits"));
 }
@@ -140,10 +129,7 @@ fn each_resource_has_a_chart_with_its_windows_and_its_bend() {
     assert!(own.contains("8 windows up to 4,000 requests/s; linear: no: it bends"));
     let begin = page.find("<h2 id=\"limiter-1\"").expect("the card");
     let card = &page[begin..];
-    assert!(
-        card.contains("aria-hidden=\"true\">████████</span>"),
-        "{card}"
-    );
+    assert!(card.contains("aria-hidden=\"true\">████████</span>"), "{card}");
     assert!(card.contains("from 900 to 7,200 within 8.5 s"));
     let mut none = run();
     none.findings.growth.clear();

@@ -1,4 +1,4 @@
-//! What a reader gets, from a made-up run with known figures.
+//! Tests of the reports, made from a synthetic run with known figures.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod browser;

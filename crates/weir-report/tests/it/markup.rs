@@ -1,5 +1,5 @@
-//! A checker of HTML that is strict about what matters: every element is closed where it must be,
-//! ids are unique, references have their target, and nothing is loaded from anywhere.
+//! A checker of HTML that is strict about what matters: every element is closed correctly, ids are unique, references
+//! have their target, and nothing is loaded from anywhere.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ impl Tag {
     }
 }
 
-/// Checks nesting and returns all start tags; panics with the place of the first fault.
+/// Checks nesting and returns all start tags. Panics with the position of the first fault.
 pub(crate) fn check(html: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut open: Vec<String> = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn check(html: &str) -> Vec<Tag> {
     tags
 }
 
-/// The end of a tag is the first `>` outside quotes.
+/// Returns the end of a tag, which is the first `>` outside quotes.
 fn end_of_tag(text: &str) -> usize {
     let mut quoted = false;
     for (index, byte) in text.bytes().enumerate() {
@@ -83,10 +83,7 @@ fn tag(text: &str) -> Tag {
         attributes.push((key.to_owned(), value.to_owned()));
         rest = after;
     }
-    Tag {
-        name: name.to_owned(),
-        attributes,
-    }
+    Tag { name: name.to_owned(), attributes }
 }
 
 fn references(tags: &[Tag]) {
@@ -110,7 +107,7 @@ fn references(tags: &[Tag]) {
     }
 }
 
-/// An output has all of these words.
+/// Asserts that an output contains all of these words.
 #[track_caller]
 pub(crate) fn has_all(output: &str, all: &[&str]) {
     for words in all {
@@ -118,7 +115,7 @@ pub(crate) fn has_all(output: &str, all: &[&str]) {
     }
 }
 
-/// It has none of these.
+/// Asserts that an output contains none of these words.
 #[track_caller]
 pub(crate) fn has_none(output: &str, all: &[&str]) {
     for words in all {
@@ -126,13 +123,13 @@ pub(crate) fn has_none(output: &str, all: &[&str]) {
     }
 }
 
-/// Without the line breaks that a width makes.
+/// Joins the lines of an output.
 pub(crate) fn flat(output: &str) -> String {
     let words: Vec<&str> = output.split_whitespace().collect();
     words.join(" ")
 }
 
-/// For whoever wants to look at it.
+/// Writes a page to the target folder for inspection.
 pub(crate) fn keep(name: &str, page: &str) {
     std::fs::write(format!("{}/{name}", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Matrices of loads, inert levels and published response times, in all outputs.
+//! Tests of matrices of loads, inert levels and published response times, in all outputs.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::markup::{self, flat, has_all, has_none};
 const CONNECTIONS: [u32; 3] = [100, 200, 300];
 const RATES: [f64; 2] = [100.0, 1000.0];
 
-/// The fixture's open load as every cell of a matrix; the last cell is INVALID.
+/// Returns the fixture's open load as every cell of a matrix. The last cell is INVALID.
 pub(crate) fn matrix() -> Fixture {
     let mut run = fixture::run();
     let spec = run.header.study.loads[1].clone();
@@ -28,11 +28,7 @@ pub(crate) fn matrix() -> Fixture {
             spec.name.clone_from(&name);
             spec.connections = connections;
             spec.arrivals = StudyArrivals::Constant(rate);
-            spec.cell = Some(MatrixCell {
-                matrix: String::new(),
-                connections,
-                rate: Some(rate),
-            });
+            spec.cell = Some(MatrixCell { matrix: String::new(), connections, rate: Some(rate) });
             run.header.study.loads.push(spec);
             let mut found = found.clone();
             found.load = name;
@@ -40,8 +36,7 @@ pub(crate) fn matrix() -> Fixture {
             let factor = u64::from(connections / 100);
             for arm in &mut found.arms {
                 arm.response_ns = arm.response_ns.map(|ns| ns * factor);
-                let curve = arm.percentile_curve.iter_mut();
-                curve.for_each(|point| point.1 *= factor);
+                arm.percentile_curve.iter_mut().for_each(|point| point.1 *= factor);
             }
             found.validity = Validity::Valid;
             found.reasons.clear();
@@ -82,7 +77,7 @@ fn inert(arm: &str, id: &str, whole: bool) -> InertArm {
     }
 }
 
-/// In words that no line break and no escape divides.
+/// Returns all outputs, without line breaks and no-break spaces that would divide expected words.
 fn outputs(run: &Fixture) -> [String; 3] {
     let input = run.input();
     let page = html(&input);
@@ -110,10 +105,7 @@ fn a_page_of_a_matrix_has_a_plot_for_each_suite_and_folds_the_loads() {
     // Eight arms, two widths; no other chart.
     assert_eq!(page.matches("class=\"chart ").count(), 16);
     let each = "100 connections, 200 connections, 300 connections";
-    has_all(
-        &page,
-        &[&format!("One line for each number of connections: {each}")],
-    );
+    has_all(&page, &[&format!("One line for each number of connections: {each}")]);
     // Cells have no section of their own.
     has_none(&page, &["Load c100-r100"]);
     assert_eq!(page.matches("<th scope=\"rowgroup\"").count(), 6);
@@ -124,17 +116,17 @@ fn a_page_of_a_matrix_has_a_plot_for_each_suite_and_folds_the_loads() {
 fn suites_share_their_axes() {
     let mut run = matrix();
     for load in &mut run.findings.loads {
-        let curve = load.arms[0].percentile_curve.iter_mut();
-        curve.for_each(|point| point.1 *= 100);
+        load.arms[0].percentile_curve.iter_mut().for_each(|point| point.1 *= 100);
     }
     let page = html(&run.input());
     let ticks = |suite: usize| {
         let id = format!("id=\"c{}-w-t\"", suite + 1);
-        let chart = page.split(&id).nth(1).unwrap();
-        let chart = chart.split("</svg>").next().unwrap();
-        let ticks = chart.split("class=\"tick\"").skip(1);
-        let text = ticks.map(|tick| tick.split('<').next().unwrap().to_owned());
-        text.collect::<Vec<_>>()
+        let chart = page.split(&id).nth(1).unwrap().split("</svg>").next().unwrap();
+        chart
+            .split("class=\"tick\"")
+            .skip(1)
+            .map(|tick| tick.split('<').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(ticks(0), ticks(5));
 }
@@ -153,10 +145,8 @@ fn one_invalid_cell_does_not_spoil_the_answer_and_most_do() {
 fn an_arm_whose_levels_are_not_in_force_is_inert_and_not_equivalent() {
     let mut run = fixture::run();
     let (whole, part) = ("worker_connections", "proxy_buffering off");
-    run.findings.inert = vec![
-        inert(whole, "worker_connections", true),
-        inert(part, "backlog", false),
-    ];
+    run.findings.inert =
+        vec![inert(whole, "worker_connections", true), inert(part, "backlog", false)];
     // One differs all the same.
     let misread = MisreadArm {
         arm: "gzip".to_owned(),
@@ -168,10 +158,7 @@ fn an_arm_whose_levels_are_not_in_force_is_inert_and_not_equivalent() {
     };
     run.findings.misread = vec![misread];
     for output in outputs(&run) {
-        has_all(
-            &output,
-            &["◇ inert", "◇ partly inert", "Levels that are not in force"],
-        );
+        has_all(&output, &["◇ inert", "◇ partly inert", "Levels that are not in force"]);
         has_all(&output, &["net.core.somaxconn is 128", "▼ worse"]);
         let words = output.split_whitespace().collect::<Vec<_>>().join(" ");
         has_all(&words, &["the reading is wrong or something else differs"]);

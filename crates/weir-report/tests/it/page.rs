@@ -1,9 +1,9 @@
-//! The HTML page as a reader's browser gets it.
+//! Tests of the HTML page.
 
 use weir_report::html;
 
 use crate::fixture;
-use crate::markup::{self, Tag};
+use crate::markup::{self};
 
 #[test]
 fn the_page_is_well_formed_and_loads_nothing() {
@@ -12,10 +12,9 @@ fn the_page_is_well_formed_and_loads_nothing() {
     let tags = markup::check(&page);
     let addresses = ["http://", "https://", "url(", "@import", "@font-face"];
     markup::has_none(&page, &addresses);
-    let is_policy = |tag: &&Tag| tag.get("http-equiv") == Some("Content-Security-Policy");
     let policy = tags
         .iter()
-        .find(is_policy)
+        .find(|tag| tag.get("http-equiv") == Some("Content-Security-Policy"))
         .and_then(|tag| tag.get("content"));
     assert!(policy.unwrap().starts_with("default-src 'none'"));
     markup::has_none(&page, &["NaN", "inf\""]);
@@ -44,8 +43,10 @@ fn everything_that_was_asked_for_is_there() {
 fn every_chart_says_what_it_shows_and_has_both_widths() {
     let run = fixture::run();
     let tags = markup::check(&html(&run.input()));
-    let classes = tags.iter().filter_map(|tag| Some((tag, tag.get("class")?)));
-    let charts = classes.filter(|(_, class)| class.starts_with("chart "));
+    let charts = tags
+        .iter()
+        .filter_map(|tag| Some((tag, tag.get("class")?)))
+        .filter(|(_, class)| class.starts_with("chart "));
     let charts: Vec<_> = charts.collect();
     for (tag, _) in &charts {
         assert_eq!(tag.get("role"), Some("img"));
@@ -62,8 +63,8 @@ fn every_chart_says_what_it_shows_and_has_both_widths() {
 fn every_group_of_figures_has_its_validity() {
     let run = fixture::run();
     let page = html(&run.input());
-    let open = page.split("id=\"load-2\"").nth(1).unwrap();
-    let open = open.split("id=\"published\"").next().unwrap();
+    let open =
+        page.split("id=\"load-2\"").nth(1).unwrap().split("id=\"published\"").next().unwrap();
     for heading in open.split("<h3>").skip(1) {
         let heading = heading.split("</h3>").next().unwrap();
         assert!(heading.contains("SUSPECT"), "{heading} has no validity");

@@ -1,4 +1,4 @@
-//! Studies of several proxies: every pair, what the arms are, what proxies counted.
+//! Tests of studies with several proxies: every pair, the descriptions of arms, the counters of proxies.
 
 use weir_analysis::findings::{Comparison, LoadFindings, Ranking, Verdict};
 use weir_model::fixture::settings;
@@ -12,7 +12,7 @@ use weir_report::{html, markdown, terminal};
 use crate::fixture::{self, Fixture, comparison};
 use crate::markup::{self, has_all, has_none, keep};
 
-/// Name, proxy, program, rate against nginx, CPU time against nginx.
+/// Name, proxy, program, and ratios to nginx of rate and CPU time.
 pub(crate) type Plan = (&'static str, ProxyKind, &'static str, f64, f64);
 
 const FIVE: [Plan; 5] = [
@@ -35,8 +35,8 @@ fn between(metric: Metric, plans: &[Plan], (arm, against): (usize, usize)) -> Co
     }
 }
 
-/// A run of these proxies under one closed load, every pair compared. `words` is what the analysis would say of the
-/// rate.
+/// Returns a run of these proxies under one closed load, with every pair compared. `words` is the ranking by rate in
+/// the words of the analysis.
 pub(crate) fn run_of(plans: &[Plan], words: &str) -> Fixture {
     let mut run = fixture::run();
     let study = &mut run.header.study;
@@ -60,15 +60,18 @@ pub(crate) fn run_of(plans: &[Plan], words: &str) -> Fixture {
     run.findings.loads.truncate(1);
     let load = &mut run.findings.loads[0];
     let model = load.arms[2].clone();
-    let found = |(plan, arm): (&Plan, &Arm)| {
-        let mut found = model.clone();
-        found.arm.clone_from(&arm.name);
-        found.role = arm.role;
-        found.rate_completed = 11_234.0 * plan.3;
-        found.cpu_per_request_ns = Some(81_300.0 * plan.4);
-        found
-    };
-    load.arms = plans.iter().zip(&study.arms).map(found).collect();
+    load.arms = plans
+        .iter()
+        .zip(&study.arms)
+        .map(|(plan, arm)| {
+            let mut found = model.clone();
+            found.arm.clone_from(&arm.name);
+            found.role = arm.role;
+            found.rate_completed = 11_234.0 * plan.3;
+            found.cpu_per_request_ns = Some(81_300.0 * plan.4);
+            found
+        })
+        .collect();
     load.comparisons.clear();
     for metric in [Metric::Rate, Metric::CpuPerRequest] {
         for arm in 1..plans.len() {
@@ -119,10 +122,7 @@ pub(crate) fn five() -> Fixture {
     );
     let arms = &mut run.findings.loads[0].arms;
     let counters = |pairs: &[(&str, u64)]| {
-        let pairs = pairs.iter();
-        pairs
-            .map(|(name, count)| ((*name).to_owned(), *count))
-            .collect()
+        pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
     };
     arms[1].counters = counters(&[("backend.reuse", 90_112), ("frontend.req_tot", 135_002)]);
     arms[2].counters = counters(&[
@@ -148,10 +148,7 @@ fn five_proxies_in_markdown() {
     let end = text.find("## Environment").unwrap();
     insta::assert_snapshot!(&text[..end]);
     // All programs are listed.
-    has_all(
-        &text,
-        &["- haproxy: haproxy/2.6.12", "- httpd: Apache/2.4.71"],
-    );
+    has_all(&text, &["- haproxy: haproxy/2.6.12", "- httpd: Apache/2.4.71"]);
 }
 
 #[test]
@@ -189,10 +186,7 @@ fn a_table_of_pairs_is_antisymmetric() {
         assert_eq!(rows[row][row + 1], "·", "{rows:?}");
         for column in 0..row {
             let (ours, theirs) = (rows[row][column + 1], rows[column][row + 1]);
-            assert!(
-                (number(ours) * number(theirs) - 1.0).abs() < 0.01,
-                "{ours} and {theirs}"
-            );
+            assert!((number(ours) * number(theirs) - 1.0).abs() < 0.01, "{ours} and {theirs}");
             let signs = [ours, theirs].map(|cell| cell.chars().next().unwrap());
             let mirrored = matches!(signs, ['▲', '▼'] | ['▼', '▲'] | ['■', '■'] | ['○', '○']);
             assert!(mirrored, "{ours} and {theirs}");
@@ -204,11 +198,14 @@ fn a_table_of_pairs_is_antisymmetric() {
 fn twelve_arms_stay_readable() {
     let names = "nginx haproxy envoy caddy httpd nginx-two-workers haproxy-two-threads \
                  envoy-concurrency-two caddy-two httpd-event nginx-reuseport-backlog-4096 x";
-    let plan = |(index, name): (usize, &'static str)| {
-        let (_, kind, program, ..) = FIVE[index % 5];
-        (name, kind, program, 1.0 - 0.06 * index as f64, 1.0)
-    };
-    let plans: Vec<Plan> = names.split(' ').enumerate().map(plan).collect();
+    let plans: Vec<Plan> = names
+        .split(' ')
+        .enumerate()
+        .map(|(index, name)| {
+            let (_, kind, program, ..) = FIVE[index % 5];
+            (name, kind, program, 1.0 - 0.06 * index as f64, 1.0)
+        })
+        .collect();
     let run = run_of(&plans, "nginx carries most; the others do not");
     let page = html(&run.input());
     keep("twelve.html", &page);
@@ -235,14 +232,12 @@ fn pairs_without_valid_figures_show_none() {
     assert!(!text.contains("NaN") && text.contains("× –"), "{text}");
 }
 
-/// A baseline with the user's own configuration, and arms that are everything else there is.
+/// Returns a baseline with the user's own configuration, and an arm of every other kind.
 pub(crate) fn everything() -> Fixture {
     let mut run = run_of(&FIVE, "all carry the same");
     let study = &mut run.header.study;
-    study.proxy.configuration = Some(OwnConfiguration {
-        file: "/etc/nginx/nginx.conf".into(),
-        port: Some(8080),
-    });
+    study.proxy.configuration =
+        Some(OwnConfiguration { file: "/etc/nginx/nginx.conf".into(), port: Some(8080) });
     let launcher = LauncherSpec {
         prefix: vec!["onload".to_owned(), "--profile=latency".to_owned()],
         env: [("EF_POLL_USEC".to_owned(), "100000".to_owned())].into(),
@@ -289,8 +284,7 @@ fn rename(load: &mut LoadFindings, records: &mut [Record], from: &str, to: &str)
         }
     };
     load.arms.iter_mut().for_each(|arm| set(&mut arm.arm));
-    let pairs = load.comparisons.iter_mut().chain(&mut load.pairs);
-    pairs.for_each(|pair| {
+    load.comparisons.iter_mut().chain(&mut load.pairs).for_each(|pair| {
         set(&mut pair.arm);
         set(&mut pair.against);
     });

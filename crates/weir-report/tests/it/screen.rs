@@ -1,4 +1,4 @@
-//! The summary of a report: whatever was measured, it fits one screen.
+//! Tests that the summary of a report fits one screen, whatever was measured.
 
 use std::time::Duration;
 
@@ -15,10 +15,7 @@ const PATH: &str = "/home/somebody/runs/stock-reverse-proxy-20261121T061745Z/rep
 
 fn pointers() -> Pointers {
     Pointers {
-        next: vec![(
-            "weir patch runs/x".to_owned(),
-            "what keepalive changes".to_owned(),
-        )],
+        next: vec![("weir patch runs/x".to_owned(), "what keepalive changes".to_owned())],
         files: vec![PATH.to_owned()],
     }
 }
@@ -27,7 +24,7 @@ fn shown(run: &Fixture, width: usize) -> String {
     summary(&run.input(), &pointers(), false, width)
 }
 
-/// The fixture under a third load, with a limiter for every arm.
+/// Returns the fixture with a third load and with a limiter for every arm.
 fn eight_arms_three_loads() -> Fixture {
     let mut run = fixture::run();
     let mut spec = run.header.study.loads[1].clone();
@@ -46,7 +43,6 @@ fn eight_arms_three_loads() -> Fixture {
     run
 }
 
-/// A run whose loads are all INVALID.
 fn invalid() -> Fixture {
     let mut run = eight_arms_three_loads();
     for load in &mut run.findings.loads {
@@ -57,7 +53,6 @@ fn invalid() -> Fixture {
     run
 }
 
-/// A run that somebody has stopped.
 fn stopped() -> Fixture {
     let mut run = eight_arms_three_loads();
     run.findings.complete = false;
@@ -67,23 +62,19 @@ fn stopped() -> Fixture {
         outcome: Outcome::Interrupted,
         error: String::new(),
     }));
-    run.findings.headline.incomplete = Some(Incomplete {
-        outcome: Some(Outcome::Interrupted),
-        error: String::new(),
-    });
+    run.findings.headline.incomplete =
+        Some(Incomplete { outcome: Some(Outcome::Interrupted), error: String::new() });
     run
 }
 
-/// One arm that is held against a limit under twenty loads.
+/// Returns one arm that is compared with a limit under twenty loads.
 fn one_arm_under_many_loads() -> Fixture {
     let mut run = fixture::run();
     run.header.study.arms.truncate(1);
     run.header.study.objective.metric = Metric::ResponseP99;
     run.header.study.objective.within = Some(Duration::from_millis(30));
-    let (open, mut open_findings) = (
-        run.header.study.loads.remove(1),
-        run.findings.loads.remove(1),
-    );
+    let (open, mut open_findings) =
+        (run.header.study.loads.remove(1), run.findings.loads.remove(1));
     open_findings.arms.truncate(1);
     open_findings.comparisons.clear();
     (run.header.study.loads, run.findings.loads) = (Vec::new(), Vec::new());
@@ -109,7 +100,7 @@ fn one_arm_under_many_loads() -> Fixture {
     run
 }
 
-/// Answers, notes and published figures without end.
+/// Returns a run with very many answers, notes and published figures.
 fn wordy() -> Fixture {
     let mut run = eight_arms_three_loads();
     let answers = (0..30).map(|number| format!("Under the load {number}: {}", "so. ".repeat(20)));
@@ -117,12 +108,8 @@ fn wordy() -> Fixture {
     run
 }
 
-/// A run, and what its summary says and does not say besides its answer, validity and path.
-type Case = (
-    fn() -> Fixture,
-    &'static [&'static str],
-    &'static [&'static str],
-);
+/// A run, and text that its summary must and must not contain besides its answer, validity and path.
+type Case = (fn() -> Fixture, &'static [&'static str], &'static [&'static str]);
 
 #[rustfmt::skip]
 const CASES: [Case; 13] = [
@@ -154,9 +141,7 @@ fn every_summary_fits_a_screen_and_has_the_answer_the_validity_and_the_path() {
         let run = made();
         for width in [80, 100, 160] {
             let text = shown(&run, width);
-            let lines = text
-                .lines()
-                .map(|line| line.chars().count().div_ceil(width).max(1));
+            let lines = text.lines().map(|line| line.chars().count().div_ceil(width).max(1));
             assert!(lines.sum::<usize>() <= SUMMARY_LINES, "{text}");
             let input = run.input();
             let answer = input.findings.answer.split_whitespace().take(6);
@@ -165,11 +150,7 @@ fn every_summary_fits_a_screen_and_has_the_answer_the_validity_and_the_path() {
             let validity = weir_report::words::validity(input.findings.headline.validity);
             has_all(
                 &text,
-                &[
-                    &format!("\n{validity}, judged by"),
-                    PATH,
-                    "weir patch runs/x  # what",
-                ],
+                &[&format!("\n{validity}, judged by"), PATH, "weir patch runs/x  # what"],
             );
             if width == 100 {
                 has_all(&flat, says);
@@ -179,7 +160,6 @@ fn every_summary_fits_a_screen_and_has_the_answer_the_validity_and_the_path() {
     }
 }
 
-/// The rows that are left out are those that say least.
 #[test]
 fn the_most_decisive_arms_are_shown() {
     let text = shown(&extreme::crowd(), 100);
@@ -193,10 +173,7 @@ fn the_most_decisive_arms_are_shown() {
 fn a_summary_takes_nothing_from_the_whole_report() {
     let run = eight_arms_three_loads();
     let report = terminal(&run.input(), false, 100);
-    has_all(
-        &report,
-        &["What limits gzip under busy", "Load busy: ", "Published"],
-    );
+    has_all(&report, &["What limits gzip under busy", "Load busy: ", "Published"]);
     has_none(&report, &["Next:", "more arm"]);
     assert!(report.lines().count() > 3 * SUMMARY_LINES);
 }
@@ -204,10 +181,7 @@ fn a_summary_takes_nothing_from_the_whole_report() {
 #[test]
 fn summaries_word_for_word() {
     insta::assert_snapshot!("summary_100", shown(&eight_arms_three_loads(), 100));
-    insta::assert_snapshot!(
-        "summary_of_capacities_100",
-        shown(&capacity::several(), 100)
-    );
+    insta::assert_snapshot!("summary_of_capacities_100", shown(&capacity::several(), 100));
     let mut alone = fixture::run();
     alone.header.study.arms[1].role = ArmRole::Change;
     insta::assert_snapshot!("summary_80", shown(&alone, 80));

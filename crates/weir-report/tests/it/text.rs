@@ -1,4 +1,4 @@
-//! Terminal and Markdown, word for word.
+//! Snapshot tests of terminal and Markdown output.
 
 use weir_report::{markdown, terminal};
 

@@ -1,12 +1,12 @@
-//! Searches on simulated servers whose capacity is known: how often the answer covers it, how wide it is, and what it
-//! took, beside the answers of bisection and RFC 9971.
+//! Searches on simulated servers with known capacities: how often the answer covers the capacity, its width and its
+//! cost, compared with bisection and RFC 9971.
 //!
 //! ```text
 //! servers [SEARCHES [NAME [FROM [alone | each | truth]]]]
 //! ```
 //!
-//! So many searches for each server, or for those with NAME in theirs, with seeds from FROM on; `alone`: without the
-//! others; `each`: a line for each search; `truth`: the capacities, by simulated holds.
+//! Runs SEARCHES searches for each server, or for those with NAME in theirs, with seeds from FROM on; `alone`: without
+//! the other methods; `each`: a line for each search; `truth`: the capacities, by simulated holds.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ use world::{Memory, Server, World};
 mod others;
 mod world;
 
-/// Seconds of trials of a search, and the precision that ends it sooner: the defaults of `weir capacity`.
+/// Time limit of a search in seconds of trials, and the precision that ends it sooner: the defaults of `weir capacity`.
 const TIME_S: f64 = 210.0;
 const PRECISION: f64 = 0.03;
 
@@ -50,18 +50,11 @@ const RANDOM: Server = Server {
     ..EVEN
 };
 
-/// A real server's noise: 1 % from second to second.
-const NOISY: Server = Server {
-    name: "noise 1 %",
-    noise: 0.01,
-    ..EVEN
-};
+/// A server with realistic noise: 1 % from second to second.
+const NOISY: Server = Server { name: "noise 1 %", noise: 0.01, ..EVEN };
 
 const SERVERS: &[Server] = &[
-    Server {
-        capacity: 1_846.8,
-        ..RANDOM
-    },
+    Server { capacity: 1_846.8, ..RANDOM },
     Server {
         name: "M/M/1, 500/s, 100 ms",
         service_s: 0.002,
@@ -92,12 +85,7 @@ const SERVERS: &[Server] = &[
         capacity: 500.3,
         ..EVEN
     },
-    Server {
-        name: "D/D/1, 2,000/s, 300 ms",
-        limit_s: 0.3,
-        capacity: 2_008.2,
-        ..EVEN
-    },
+    Server { name: "D/D/1, 2,000/s, 300 ms", limit_s: 0.3, capacity: 2_008.2, ..EVEN },
     Server {
         name: "D/M/1, 2,000/s, 30 ms",
         is_random: true,
@@ -105,12 +93,7 @@ const SERVERS: &[Server] = &[
         capacity: 1_929.1,
         ..EVEN
     },
-    Server {
-        name: "M/M/1, speed wanders 3 %",
-        noise: 0.03,
-        capacity: 1_809.1,
-        ..RANDOM
-    },
+    Server { name: "M/M/1, speed wanders 3 %", noise: 0.03, capacity: 1_809.1, ..RANDOM },
     Server {
         name: "D/D/1, speed wanders 3 %",
         noise: 0.03,
@@ -118,12 +101,7 @@ const SERVERS: &[Server] = &[
         capacity: 1_920.3,
         ..EVEN
     },
-    Server {
-        name: "M/M/1, instances 1 %",
-        instances: 0.01,
-        capacity: 1_846.8,
-        ..RANDOM
-    },
+    Server { name: "M/M/1, instances 1 %", instances: 0.01, capacity: 1_846.8, ..RANDOM },
     Server {
         name: "D/D/1, instances 1 %, 30 ms",
         instances: 0.01,
@@ -161,12 +139,7 @@ const SERVERS: &[Server] = &[
         capacity: 1_551.2,
         ..RANDOM
     },
-    Server {
-        name: "M/M/1, becomes half as fast",
-        change: (40.0, 2.0),
-        capacity: 846.3,
-        ..RANDOM
-    },
+    Server { name: "M/M/1, becomes half as fast", change: (40.0, 2.0), capacity: 846.3, ..RANDOM },
     Server {
         name: "M/M/1, becomes 20 % faster",
         change: (40.0, 1.0 / 1.2),
@@ -187,40 +160,12 @@ const SERVERS: &[Server] = &[
         capacity: 869.9,
         ..RANDOM
     },
-    Server {
-        capacity: 1_999.0,
-        ..NOISY
-    },
-    Server {
-        name: "penalty 5 %, no noise",
-        penalty: 0.05,
-        capacity: 2_001.3,
-        ..EVEN
-    },
-    Server {
-        name: "penalty 5 %",
-        penalty: 0.05,
-        capacity: 1_978.5,
-        ..NOISY
-    },
-    Server {
-        name: "penalty 10 %",
-        penalty: 0.1,
-        capacity: 1_978.5,
-        ..NOISY
-    },
-    Server {
-        name: "penalty 20 %",
-        penalty: 0.2,
-        capacity: 1_978.5,
-        ..NOISY
-    },
-    Server {
-        name: "penalty 20 %, no noise",
-        penalty: 0.2,
-        capacity: 2_001.3,
-        ..EVEN
-    },
+    Server { capacity: 1_999.0, ..NOISY },
+    Server { name: "penalty 5 %, no noise", penalty: 0.05, capacity: 2_001.3, ..EVEN },
+    Server { name: "penalty 5 %", penalty: 0.05, capacity: 1_978.5, ..NOISY },
+    Server { name: "penalty 10 %", penalty: 0.1, capacity: 1_978.5, ..NOISY },
+    Server { name: "penalty 20 %", penalty: 0.2, capacity: 1_978.5, ..NOISY },
+    Server { name: "penalty 20 %, no noise", penalty: 0.2, capacity: 2_001.3, ..EVEN },
     Server {
         name: "collapses: a fifth of its speed under backlog, speed wanders 2 %",
         penalty: 0.8,
@@ -228,54 +173,14 @@ const SERVERS: &[Server] = &[
         capacity: 1_942.5,
         ..EVEN
     },
-    Server {
-        name: "drift 1 %, 30 s",
-        drift: (0.01, 30.0),
-        capacity: 1_989.8,
-        ..NOISY
-    },
-    Server {
-        name: "drift 2 %, 30 s",
-        drift: (0.02, 30.0),
-        capacity: 1_976.2,
-        ..NOISY
-    },
-    Server {
-        name: "drift 3 %, 60 s",
-        drift: (0.03, 60.0),
-        capacity: 1_967.1,
-        ..NOISY
-    },
-    Server {
-        name: "drift 5 %, 30 s",
-        drift: (0.05, 30.0),
-        capacity: 1_926.9,
-        ..NOISY
-    },
-    Server {
-        name: "drift 5 %, 120 s",
-        drift: (0.05, 120.0),
-        capacity: 1_958.1,
-        ..NOISY
-    },
-    Server {
-        name: "drift 3 %, 120 s",
-        drift: (0.03, 120.0),
-        capacity: 1_976.2,
-        ..NOISY
-    },
-    Server {
-        name: "drift 2 %, 300 s",
-        drift: (0.02, 300.0),
-        capacity: 1_985.3,
-        ..NOISY
-    },
-    Server {
-        name: "drift 5 %, 600 s",
-        drift: (0.05, 600.0),
-        capacity: 1_967.1,
-        ..NOISY
-    },
+    Server { name: "drift 1 %, 30 s", drift: (0.01, 30.0), capacity: 1_989.8, ..NOISY },
+    Server { name: "drift 2 %, 30 s", drift: (0.02, 30.0), capacity: 1_976.2, ..NOISY },
+    Server { name: "drift 3 %, 60 s", drift: (0.03, 60.0), capacity: 1_967.1, ..NOISY },
+    Server { name: "drift 5 %, 30 s", drift: (0.05, 30.0), capacity: 1_926.9, ..NOISY },
+    Server { name: "drift 5 %, 120 s", drift: (0.05, 120.0), capacity: 1_958.1, ..NOISY },
+    Server { name: "drift 3 %, 120 s", drift: (0.03, 120.0), capacity: 1_976.2, ..NOISY },
+    Server { name: "drift 2 %, 300 s", drift: (0.02, 300.0), capacity: 1_985.3, ..NOISY },
+    Server { name: "drift 5 %, 600 s", drift: (0.05, 600.0), capacity: 1_967.1, ..NOISY },
     Server {
         name: "penalty 10 %, drift 2 %, 60 s",
         penalty: 0.1,
@@ -312,12 +217,7 @@ const SERVERS: &[Server] = &[
         capacity: 1_372.0,
         ..NOISY
     },
-    Server {
-        name: "ports, renewed",
-        memory: Memory::Ports(40_000.0),
-        capacity: 674.3,
-        ..NOISY
-    },
+    Server { name: "ports, renewed", memory: Memory::Ports(40_000.0), capacity: 674.3, ..NOISY },
     Server {
         name: "ports, not renewed",
         memory: Memory::Ports(40_000.0),
@@ -325,12 +225,7 @@ const SERVERS: &[Server] = &[
         capacity: 674.3,
         ..NOISY
     },
-    Server {
-        name: "dearer, renewed",
-        memory: Memory::Dearer(40_000.0),
-        capacity: 880.0,
-        ..NOISY
-    },
+    Server { name: "dearer, renewed", memory: Memory::Dearer(40_000.0), capacity: 880.0, ..NOISY },
     Server {
         name: "dearer, not renewed",
         memory: Memory::Dearer(40_000.0),
@@ -348,10 +243,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
-    values
-        .get((share * last as f64).round() as usize)
-        .copied()
-        .unwrap_or(f64::NAN)
+    values.get((share * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
 fn percent(count: usize, of: usize) -> f64 {
@@ -385,19 +277,10 @@ fn answers(server: Server, count: u64, from: u64) -> Vec<Answer> {
 fn row(server: Server, count: u64, from: u64, is_alone: bool) -> String {
     let truth = server.capacity;
     let all = answers(server, count, from);
-    let claimed: Vec<&Answer> = all
-        .iter()
-        .filter(|answer| answer.interval.0 > 0.0)
-        .collect();
+    let claimed: Vec<&Answer> = all.iter().filter(|answer| answer.interval.0 > 0.0).collect();
     let none = percent(all.len() - claimed.len(), all.len());
-    let above = claimed
-        .iter()
-        .filter(|answer| answer.interval.0 > truth)
-        .count();
-    let below = claimed
-        .iter()
-        .filter(|answer| answer.interval.1 < truth)
-        .count();
+    let above = claimed.iter().filter(|answer| answer.interval.0 > truth).count();
+    let below = claimed.iter().filter(|answer| answer.interval.1 < truth).count();
     let seconds: Vec<f64> = all.iter().map(|answer| answer.seconds.1).collect();
     let half = |answer: &&Answer| 50.0 * (answer.interval.1 / answer.interval.0).ln();
     let mut row = format!(
@@ -407,34 +290,19 @@ fn row(server: Server, count: u64, from: u64, is_alone: bool) -> String {
         percent(above, claimed.len()),
         percent(below, claimed.len()),
         median(claimed.iter().map(half).collect()),
-        median(
-            claimed
-                .iter()
-                .map(|answer| answer.interval.0 / truth)
-                .collect()
-        ),
-        percent(
-            claimed.iter().filter(|answer| answer.is_bracket).count(),
-            claimed.len()
-        ),
+        median(claimed.iter().map(|answer| answer.interval.0 / truth).collect()),
+        percent(claimed.iter().filter(|answer| answer.is_bracket).count(), claimed.len()),
         100.0 * median(claimed.iter().filter_map(|answer| answer.scatter).collect()),
         median(seconds.clone()),
         quantile(seconds, 0.9),
     );
     if !is_alone {
         for other in [others::bisect, others::mlrsearch] {
-            let brackets: Vec<others::Bracket> = (from..from + count.min(150))
-                .map(|seed| other(server, seed + 1))
-                .collect();
-            let covers = brackets
-                .iter()
-                .filter(|it| it.low <= truth && truth <= it.high)
-                .count();
+            let brackets: Vec<others::Bracket> =
+                (from..from + count.min(150)).map(|seed| other(server, seed + 1)).collect();
+            let covers = brackets.iter().filter(|it| it.low <= truth && truth <= it.high).count();
             let seconds = median(brackets.iter().map(|it| it.seconds).collect());
-            row += &format!(
-                " {:.0} %, {seconds:.0} s |",
-                percent(covers, brackets.len())
-            );
+            row += &format!(" {:.0} %, {seconds:.0} s |", percent(covers, brackets.len()));
         }
     }
     row

@@ -1,15 +1,15 @@
-//! Answers of bisection and of RFC 9971 about the same servers.
+//! Answers of bisection and of RFC 9971 for the same servers.
 
 use crate::world::{Server, World};
 
-/// A bracket, and the seconds that it took.
+/// A bracket of rates, and its cost in seconds.
 pub(crate) struct Bracket {
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) seconds: f64,
 }
 
-/// Seconds of each trial that are not measured.
+/// Time at the beginning of each trial that is not measured, seconds.
 const SETTLE_S: f64 = 0.5;
 
 fn holds(world: &mut World, rate: f64, seconds: f64, spent: &mut f64) -> bool {
@@ -17,7 +17,7 @@ fn holds(world: &mut World, rate: f64, seconds: f64, spent: &mut f64) -> bool {
     world.holds(rate, seconds)
 }
 
-/// Bisection with trials of 30 s down to a bracket of ± 3 %.
+/// Runs a bisection with trials of 30 s down to a bracket of ± 3 %.
 pub(crate) fn bisect(server: Server, seed: u64) -> Bracket {
     let mut world = World::new(server, seed);
     let most = server.workers as f64 / server.service_s;
@@ -33,15 +33,15 @@ pub(crate) fn bisect(server: Server, seed: u64) -> Bracket {
     Bracket { low, high, seconds }
 }
 
-/// A load of RFC 9971 with its trials that held and that did not.
+/// A load of RFC 9971 with the numbers of its trials that held and that did not.
 struct Load {
     rate: f64,
     good: u32,
     bad: u32,
 }
 
-/// RFC 9971 with trials of 1 s, a goal of 60 s at a load of which half may exceed, a width of 0.5 %, and two coarser
-/// targets before.
+/// Runs a search by RFC 9971 with trials of 1 s, a goal of 60 s at a load of which half may exceed, a width of 0.5 %,
+/// and two coarser targets before.
 pub(crate) fn mlrsearch(server: Server, seed: u64) -> Bracket {
     let mut world = World::new(server, seed);
     let most = server.workers as f64 / server.service_s;
@@ -50,8 +50,7 @@ pub(crate) fn mlrsearch(server: Server, seed: u64) -> Bracket {
     let (mut low, mut high) = (most * 0.1, most * 1.1);
     for (width, sum) in [(0.02, 3.0), (0.01, 13.4), (0.005, 60.0)] {
         let mut is_bound = |rate: f64| loop {
-            let place = loads.iter().position(|load| load.rate == rate);
-            let place = place.unwrap_or_else(|| {
+            let place = loads.iter().position(|load| load.rate == rate).unwrap_or_else(|| {
                 let (good, bad) = (0, 0);
                 loads.push(Load { rate, good, bad });
                 loads.len() - 1

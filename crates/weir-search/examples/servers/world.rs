@@ -1,58 +1,60 @@
-//! Simulated servers: queues with the vices of real ones.
+//! Simulated servers: queues with the flaws of real ones.
 
 use std::collections::VecDeque;
 
 use weir_search::{Answer, Bound, Goal, Search, Trial, Window};
 use weir_stats::SplitMix64;
 
-/// A server, and the load that asks it.
+/// Parameters of a server, and of its load.
 #[derive(Clone, Copy)]
 pub(crate) struct Server {
     pub(crate) name: &'static str,
-    /// Workers, and mean time that each needs for a request, seconds.
+    /// Number of workers, and the mean time that a worker needs for a request, seconds.
     pub(crate) workers: usize,
     pub(crate) service_s: f64,
-    /// Exponentially distributed times; otherwise constant.
+    /// True if service times are exponentially distributed, else constant.
     pub(crate) is_random: bool,
-    /// Poisson arrivals; otherwise evenly spaced.
+    /// True if arrivals are Poisson, else evenly spaced.
     pub(crate) is_poisson: bool,
     /// Limit of the p99, seconds.
     pub(crate) limit_s: f64,
-    /// Share of its speed that it loses while more than 20 ms of work wait.
+    /// Share of its speed that the server loses while more than 20 ms of work are waiting.
     pub(crate) penalty: f64,
     /// Standard deviation of the logarithm of the speed from second to second (autocorrelation 0.5).
     pub(crate) noise: f64,
-    /// Standard deviation and correlation time (seconds) of a slow drift of the same (Ornstein & Uhlenbeck 1930).
+    /// Standard deviation and correlation time (seconds) of a slow drift of the logarithm of the speed (Ornstein &
+    /// Uhlenbeck 1930).
     pub(crate) drift: (f64, f64),
-    /// Length of stalls and mean time between them, seconds.
+    /// Duration of stalls and mean time between them, seconds.
     pub(crate) stalls: (f64, f64),
     /// Standard deviation of the logarithm of the speed between instances.
     pub(crate) instances: f64,
-    /// Speed is divided by this after so many seconds of trials; and it changes back and again, or not.
+    /// Seconds of trials until a change, and the divisor of the speed after it. If `is_alternating`, it changes back
+    /// and forth.
     pub(crate) change: (f64, f64),
     pub(crate) is_alternating: bool,
-    /// What builds up with the requests of the last minute.
+    /// Effect that builds up with the requests of the last minute.
     pub(crate) memory: Memory,
-    /// Hold-ups of the machine: mean time between them, length, seconds; and whether its meters show them.
+    /// Hold-ups of the machine: mean time between them and duration, seconds. `has_meters`: meters show them.
     pub(crate) hold_ups: (f64, f64),
     pub(crate) has_meters: bool,
-    /// Whether weir can start it anew.
+    /// True if weir can restart the server.
     pub(crate) renews: bool,
-    /// The rate at which half of all holds succeed, by `truth`; 0 until it was computed.
+    /// Rate at which half of all holds succeed, according to `truth`; 0 until computed.
     pub(crate) capacity: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Memory {
     None,
-    /// Each request takes one of so many ports for a minute; without one it fails.
+    /// Each request occupies one of this many ports for a minute; without a free one it fails.
     Ports(f64),
-    /// Each request of the last minute makes all slower: half as fast after so many.
+    /// Each request of the last minute slows down all others: to half the speed after this many.
     Dearer(f64),
 }
 
 const REMEMBERED_S: f64 = 60.0;
-/// Work that waits, seconds, from which on a penalty applies.
+/// Amount of waiting work, in seconds, above which the penalty applies.
 const BACKLOG_S: f64 = 0.02;
 const HOLD_S: f64 = 65.0;
 
@@ -65,7 +67,7 @@ fn normal(rng: &mut SplitMix64) -> f64 {
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
-/// A server as it goes on from trial to trial.
+/// State of a server across trials.
 pub(crate) struct World {
     server: Server,
     rng: SplitMix64,
@@ -73,21 +75,21 @@ pub(crate) struct World {
     drift: f64,
     instance: f64,
     now_s: f64,
-    /// Requests of each past second that are remembered.
+    /// Number of requests in each past second that is remembered.
     used: VecDeque<(f64, f64)>,
     used_sum: f64,
 }
 
-/// A trial that runs.
+/// State of a running trial.
 struct Running {
     rate: f64,
-    /// Time at which each worker is free, and the next request, seconds since the trial began.
+    /// Time at which each worker becomes free; after it the time of the next request. Seconds since the trial began.
     free: Vec<f64>,
     at: f64,
     next_second: f64,
     next_stall: f64,
     next_hold_up: f64,
-    /// Completions in windows to come.
+    /// Completions in each window, future ones included.
     completed: Vec<u64>,
 }
 
@@ -132,7 +134,7 @@ impl World {
         self.now_s += seconds;
     }
 
-    /// Every second: noise, drift, and what is forgotten.
+    /// Advances noise, drift and memory by one second.
     fn tick(&mut self, offset_s: f64) {
         self.noise = 0.5 * self.noise + 0.75_f64.sqrt() * self.server.noise * normal(&mut self.rng);
         let now = self.now_s;
@@ -148,17 +150,13 @@ impl World {
         self.used.push_back((self.now_s + offset_s, 0.0));
     }
 
-    /// How many times longer than at first a request takes at this time of the trial.
+    /// Returns the factor by which service times are longer than initially, at this time of the trial.
     fn factor(&self, offset_s: f64, backlog_s: f64) -> f64 {
         let server = &self.server;
         let changes = ((self.now_s + offset_s) / server.change.0) as u64;
         let is_changed = changes > 0 && !(server.is_alternating && changes.is_multiple_of(2));
         let changed = if is_changed { server.change.1 } else { 1.0 };
-        let burdened = if backlog_s > BACKLOG_S {
-            1.0 / (1.0 - server.penalty)
-        } else {
-            1.0
-        };
+        let burdened = if backlog_s > BACKLOG_S { 1.0 / (1.0 - server.penalty) } else { 1.0 };
         let remembered = match server.memory {
             Memory::Dearer(half) => 1.0 + self.used_sum / half,
             _ => 1.0,
@@ -166,7 +164,7 @@ impl World {
         changed * burdened * remembered * (self.noise + self.drift + self.instance).exp()
     }
 
-    /// Plays until `until_s`; the first window begins at `settle_s`.
+    /// Simulates the time from `from_s` to `until_s`. `windows`: begin of the first window, and length of a window.
     fn play(
         &mut self,
         running: &mut Running,
@@ -208,11 +206,7 @@ impl World {
                 running.completed[window] += 1;
             }
             let gap = 1.0 / running.rate;
-            running.at += if server.is_poisson {
-                exponential(&mut self.rng, gap)
-            } else {
-                gap
-            };
+            running.at += if server.is_poisson { exponential(&mut self.rng, gap) } else { gap };
         }
         let window = ((from_s - settle_s) / window_s).round().max(0.0) as usize;
         let seconds = until_s - from_s;
@@ -226,7 +220,7 @@ impl World {
         }
     }
 
-    /// Serves a request that arrives at this time; returns when it is done.
+    /// Serves a request that arrives at this time. Returns the time when it is done; infinite if it fails.
     fn serve(&mut self, running: &mut Running, at: f64) -> f64 {
         let server = self.server;
         if matches!(server.memory, Memory::Ports(room) if self.used_sum >= room) {
@@ -236,11 +230,7 @@ impl World {
             .min_by(|a, b| running.free[*a].total_cmp(&running.free[*b]))
             .unwrap_or(0);
         let mean = server.service_s * self.factor(at, running.free[first] - at);
-        let service = if server.is_random {
-            exponential(&mut self.rng, mean)
-        } else {
-            mean
-        };
+        let service = if server.is_random { exponential(&mut self.rng, mean) } else { mean };
         running.free[first] = running.free[first].max(at) + service;
         if let Some(second) = self.used.back_mut() {
             second.1 += 1.0;
@@ -249,7 +239,7 @@ impl World {
         running.free[first]
     }
 
-    /// Makes a trial until `go_on` ends it.
+    /// Runs a trial until it is complete or `go_on` returns false.
     pub(crate) fn trial(
         &mut self,
         trial: &Trial,
@@ -258,11 +248,7 @@ impl World {
         let mut running = self.begin(trial);
         let mut windows = Vec::new();
         if trial.settle_s > 0.0 {
-            self.play(
-                &mut running,
-                (0.0, trial.settle_s),
-                (trial.settle_s, trial.window_s),
-            );
+            self.play(&mut running, (0.0, trial.settle_s), (trial.settle_s, trial.window_s));
         }
         while windows.len() < trial.windows && go_on(&windows) {
             let from_s = trial.settle_s + trial.window_s * windows.len() as f64;
@@ -311,15 +297,9 @@ impl World {
         }
     }
 
-    /// Whether a trial of so many seconds keeps the p99.
+    /// Returns true if a trial of this many seconds keeps the limit of the p99.
     pub(crate) fn holds(&mut self, rate: f64, seconds: f64) -> bool {
-        let trial = Trial {
-            rate,
-            window_s: seconds,
-            needed: 1,
-            windows: 1,
-            ..long_trial(rate)
-        };
+        let trial = Trial { rate, window_s: seconds, needed: 1, windows: 1, ..long_trial(rate) };
         self.trial(&trial, &mut |_| true)[0].bad[0] <= 0.01
     }
 }
@@ -338,8 +318,8 @@ fn long_trial(rate: f64) -> Trial {
     }
 }
 
-/// The rate at which half of all holds succeed, requests/s: each in a world of its own, late enough for a change to have
-/// happened. By bisection on the majority, then by the line through the logits around it.
+/// Returns the rate at which half of all holds succeed, requests/s. Each hold has a world of its own, late enough for a
+/// change to have happened. Found by bisection on the majority.
 pub(crate) fn truth(server: Server) -> f64 {
     let most = server.workers as f64 / server.service_s;
     let share = |rate: f64, holds: u64, seed: u64| {

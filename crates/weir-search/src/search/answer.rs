@@ -5,24 +5,25 @@ use crate::burst::Bursts;
 use crate::goal::{Answer, Burst, Ending, Observed};
 use crate::threshold::{Kind, Threshold};
 
-/// An answer is marked if it comes so near to a ceiling.
+/// Share of the ceiling above which an answer is marked.
 const NEAR_CEILING: f64 = 0.9;
-/// A target that completes less than this share of what is due has more to do than it can.
+/// Share of due requests below which a target is overloaded.
 const OVERLOADED: f64 = 0.97;
-/// The lower end is the rate that was held, unless the threshold is below that with this probability.
+/// Probability of a lower threshold above which the lower end is no longer the rate that was held.
 const DOUBT: f64 = 0.1;
-/// How far the limit of the minutes of a search may be from that of all time, in units of the scatter: most of a drift that
-/// takes longer than the search does not show in it. Fitted on simulated servers that drift (docs/capacity.md).
+/// Possible distance between the limit during a search and the long-term one, in units of the scatter: most of a drift
+/// that is slower than the search does not show in it. Fitted on simulated servers that drift (docs/capacity.md).
 const BETWEEN_MINUTES: f64 = 6.0;
-/// The same at most, as a logarithm: a drift that is larger shows in the search.
+/// Maximum of the distance given by [`BETWEEN_MINUTES`], as a logarithm: a larger drift shows in the search.
 const UNSEEN: f64 = 0.10;
-/// Seconds of trials for which these two were fitted. More of a drift shows in a longer search.
+/// Seconds of trials for which [`BETWEEN_MINUTES`] and [`UNSEEN`] were fitted. More of a drift shows in a longer
+/// search.
 const USUAL_S: f64 = 200.0;
-/// Seconds of a search until its first claim, hold apart: a ramp, and dwells.
+/// Seconds of a search before its first hold: a ramp, and dwells.
 const BEFORE_HOLD_S: f64 = 55.0;
 
 impl Search {
-    /// The hold that held the highest rate.
+    /// Returns the hold that succeeded at the highest rate.
     pub(super) fn longest_held(&self) -> Option<Observed> {
         self.holds()
             .filter(|hold| hold.held())
@@ -30,8 +31,8 @@ impl Search {
             .map(observed)
     }
 
-    /// Ends of the interval: from the rate that was held to the upper end of the posterior. What has been held can only
-    /// be doubted by holds and dwells below it that broke.
+    /// Returns the ends of the interval: from the rate that was held to the upper end of the posterior. Only holds and
+    /// dwells that broke below the held rate can lower its end.
     pub(super) fn interval(&self, threshold: &Threshold, held: f64) -> (f64, f64) {
         let tail = (1.0 - self.goal.confidence) / 2.0;
         let usual = (USUAL_S / self.spent_s.1).min(1.0).sqrt();
@@ -46,7 +47,7 @@ impl Search {
         (held.min(low), high.min(self.ceiling).max(held))
     }
 
-    /// Answer with the rate that was held.
+    /// Returns an answer with the rate that was held.
     pub(super) fn claim(&self, threshold: &Threshold, held: f64, ending: Ending) -> Answer {
         let bracket = self.broke_above(Some(held)).map(|hold| hold.rate);
         let is_capped = held >= self.ceiling * AT_CEILING;
@@ -56,10 +57,8 @@ impl Search {
             _ => self.interval(threshold, held),
         };
         let tail = (1.0 - self.goal.confidence) / 2.0;
-        let fresh = (
-            threshold.quantile(Kind::Dwell, tail),
-            threshold.quantile(Kind::Dwell, 1.0 - tail),
-        );
+        let fresh =
+            (threshold.quantile(Kind::Dwell, tail), threshold.quantile(Kind::Dwell, 1.0 - tail));
         Answer {
             interval,
             is_bracket: self.builds_up || is_capped,
@@ -69,7 +68,7 @@ impl Search {
         }
     }
 
-    /// Answer that claims nothing, with all that was seen.
+    /// Returns an answer without a claim, but with all observations.
     pub(super) fn nothing(&self, ending: Ending) -> Answer {
         let held = self.longest_held();
         let above = held.map_or(0.0, |held| held.rate);
@@ -88,11 +87,7 @@ impl Search {
         Answer {
             interval: (0.0, 0.0),
             is_bracket: false,
-            scatter: self
-                .threshold
-                .as_ref()
-                .filter(|_| has_both)
-                .map(Threshold::scatter),
+            scatter: self.threshold.as_ref().filter(|_| has_both).map(Threshold::scatter),
             stalls: self.stalls().count,
             held,
             broke,
@@ -109,7 +104,7 @@ impl Search {
         }
     }
 
-    /// Answer where the time was too short for a hold, or no hold has held in it.
+    /// Returns the answer if the time was too short for a hold, or no hold has succeeded in it.
     pub(super) fn too_short(&self) -> Answer {
         if self.is_mostly_spoilt(&[]) {
             return self.nothing(Ending::Spoilt);
@@ -126,7 +121,7 @@ impl Search {
         self.nothing(Ending::TooShort(self.spent_s.1 + more_s))
     }
 
-    /// Ends with the claim so far, or without one.
+    /// Ends the search with the claim so far, or without one.
     pub(super) fn stop_with(&mut self, ending: Ending) {
         let answer = match (self.threshold.as_ref(), self.held()) {
             (Some(threshold), Some(held)) => self.claim(threshold, held, ending),
@@ -135,7 +130,7 @@ impl Search {
         self.end(answer);
     }
 
-    /// Ends because no time is left.
+    /// Ends the search because no time is left.
     pub(super) fn stop(&mut self) {
         if self.held().is_some() {
             self.stop_with(Ending::Time);
@@ -144,7 +139,7 @@ impl Search {
         }
     }
 
-    /// Seconds of a hold, if without one there is no claim, or nothing narrows it because something builds up.
+    /// Returns the seconds of a hold, if only a hold can make a claim or, because of build-up, narrow it.
     pub fn hold_needed_s(&self) -> Option<f64> {
         let ending = self.answer.as_ref().map(|answer| answer.ending);
         let is_open = matches!(ending, None | Some(Ending::Time | Ending::TooShort(_)));
@@ -152,7 +147,7 @@ impl Search {
         (is_open && needs_hold).then(|| self.hold(1.0).seconds())
     }
 
-    /// Keeps the answer, and goes on to bursts if they were asked for.
+    /// Stores the answer, and continues with bursts if requested.
     pub(super) fn end(&mut self, answer: Answer) {
         let highest = answer.interval.1.min(self.ceiling);
         self.step = match self.goal.burst_s {
@@ -180,10 +175,10 @@ impl Search {
         }
     }
 
-    /// Rates between which the capacity is believed to be, requests/s.
+    /// Returns the rates between which the capacity is estimated to be, requests/s.
     pub(super) fn between(&self) -> Option<(f64, f64)> {
-        let ends = self.answer.as_ref().map(|answer| answer.interval);
-        let claim = ends.filter(|(low, _)| *low > 0.0);
+        let claim =
+            self.answer.as_ref().map(|answer| answer.interval).filter(|(low, _)| *low > 0.0);
         // Where only the time is over, it may get some more.
         if claim.is_some() || self.answer.is_some() && !self.is_out_of_time() {
             return claim;
@@ -199,18 +194,21 @@ impl Search {
         }
     }
 
-    /// Index of the bound that breaks first: the worst one of the trials that broke, the lowest rates first.
+    /// Returns the index of the bound that breaks first: the worst one of the trials that broke, the lowest rates
+    /// first.
     fn decides(&self) -> usize {
-        let broke = self.tried.iter().filter(|tried| !tried.held());
-        let lowest = broke.min_by(|a, b| a.rate.total_cmp(&b.rate));
-        let most_used = || {
-            let held = self.tried.iter();
-            held.max_by(|a, b| a.worst.1.total_cmp(&b.worst.1))
-        };
-        lowest.or_else(most_used).map_or(0, |tried| tried.worst.0)
+        let lowest = self
+            .tried
+            .iter()
+            .filter(|tried| !tried.held())
+            .min_by(|a, b| a.rate.total_cmp(&b.rate));
+        lowest
+            .or_else(|| self.tried.iter().max_by(|a, b| a.worst.1.total_cmp(&b.worst.1)))
+            .map_or(0, |tried| tried.worst.0)
     }
 
-    /// Responses per second of the overloaded target: the mean over trials in which it was, or that of the closed loop.
+    /// Returns the responses per second of the overloaded target: the mean over overloaded trials, or that of the
+    /// closed loop.
     fn saturated(&self) -> f64 {
         let completed: Vec<f64> = self
             .tried
@@ -225,7 +223,7 @@ impl Search {
         }
     }
 
-    /// Share of bad responses of each bound in the lowest trials, a third of the time.
+    /// Returns the share of bad responses for each bound in the trials at the lowest rates, a third of the time.
     fn floor(&self) -> Vec<f64> {
         let mut tried: Vec<&Tried> = self.tried.iter().collect();
         tried.sort_by(|a, b| a.rate.total_cmp(&b.rate));
@@ -245,7 +243,7 @@ impl Search {
     }
 }
 
-/// A trial's rate with the seconds for which it held, or after which it broke.
+/// Returns a trial's rate with the seconds for which it held, or after which it broke.
 fn observed(tried: &Tried) -> Observed {
     Observed {
         rate: tried.rate,

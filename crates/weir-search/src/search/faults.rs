@@ -3,19 +3,19 @@
 use super::{Search, Step, Tried};
 use crate::goal::{Ending, Window};
 
-/// Rate at which a target that stopped answering is asked again, as a share of the highest rate it has held.
+/// Rate at which a target that stopped answering is tried again, as a share of the highest rate that it has held.
 pub(super) const GENTLY: f64 = 0.25;
-/// Rest before the first such look, and before the second at least, seconds.
+/// Rest before the first such check, and minimum rest before the second, seconds.
 const REST_S: f64 = 5.0;
 const LAST_REST_S: f64 = 20.0;
-/// A target that completes this share of what is due is back.
+/// Share of due requests above which a target has recovered.
 const ANSWERS: f64 = 0.5;
-/// A rate that was not sent in time is a ceiling, less this.
+/// Factor for a rate that was not sent in time, to become the ceiling.
 const LESS: f64 = 0.95;
 
 impl Search {
-    /// Plans a look if the target stopped answering at a rate below one that held, or at its lowest rates; says whether.
-    /// One that is started anew is looked at if that did not help.
+    /// Plans a check if the target stopped answering at a rate below one that held, or at its lowest rates, and returns
+    /// true in this case. A target that is restarted is checked only if a restart did not help.
     pub(super) fn is_silent(&mut self) -> bool {
         let is_dead = |tried: &Tried| matches!(&tried.result, Err(how) if how.is_dead);
         let mut latest = self.tried.iter().rev();
@@ -32,14 +32,11 @@ impl Search {
             return false;
         }
         let rate = last.rate.min(GENTLY * held.unwrap_or(last.rate));
-        self.step = Step::Look {
-            rate,
-            rest_s: REST_S,
-        };
+        self.step = Step::Look { rate, rest_s: REST_S };
         true
     }
 
-    /// Takes in a look: the target is back, is given one more and longer rest, or has broken for good.
+    /// Evaluates a check: the target has recovered, gets one more and longer rest, or has failed for good.
     pub(super) fn after_look(&mut self, rest_s: f64, windows: &[Window], holds: bool) {
         let answers = |window: &Window| window.completed > ANSWERS * window.due;
         let last_rest_s = self.goal.hold_s.max(LAST_REST_S);
@@ -52,18 +49,15 @@ impl Search {
                 Step::Look { rate, .. } => rate,
                 _ => self.lowest(),
             };
-            self.step = Step::Look {
-                rate,
-                rest_s: last_rest_s,
-            };
+            self.step = Step::Look { rate, rest_s: last_rest_s };
         } else {
             let above = self.highest_held().unwrap_or(self.goal.closed_rate);
             self.stop_with(Ending::Broken(above));
         }
     }
 
-    /// Takes in that the generator sent only this share of a rate in time. It may have been held up once; the second time
-    /// it is a ceiling.
+    /// Records that the generator sent only this share of a rate in time. It may have been held up once; the second
+    /// time the rate becomes the ceiling.
     pub(super) fn not_sent(&mut self, rate: f64, share: f64) {
         if self.unsent.replace(rate).is_none_or(|before| rate > before) {
             return;

@@ -1,4 +1,4 @@
-//! The next step of a search, by what all trials have shown.
+//! Planning of the next step of a search, from the results of all trials.
 
 use super::faults::GENTLY;
 use super::{AT_CEILING, NARROW_BRACKET, Search, Step, Tried, trials};
@@ -6,49 +6,51 @@ use crate::goal::{Ending, Stage};
 use crate::judge::Break;
 use crate::threshold::{Kind, Threshold};
 
-/// First rate of a ramp, as a share of what a closed loop has completed.
+/// First rate of a ramp, as a share of the rate that a closed loop completed.
 const FIRST: f64 = 0.75;
 /// Factor to the next rate of a ramp while only one end is known.
 const RAMP_UP: f64 = 1.2;
 const RAMP_DOWN: f64 = 0.6;
 const RAMP_FAR_DOWN: f64 = 0.3;
-/// A ramp ends when a rate that holds and one that breaks are apart by this factor.
+/// Ratio of the rate that breaks to the one that holds at which a ramp ends.
 const RAMP_ENDS: f64 = 1.08;
 /// Dwells after the ramp before the first hold, and between two holds.
 const DWELLS_BEFORE_HOLD: usize = 4;
-/// The same after a hold that broke, if none has held.
+/// Dwells after a hold that broke, if none has held.
 const DWELLS_AFTER_FAILURE: usize = 2;
-/// The next hold after one in which the target stalled is asked for this share of its rate at least.
+/// Minimum share of a hold's rate for the next one, if the target stalled.
 const AFTER_STALL: f64 = 0.8;
-/// Chance of success at which the first hold is tried, and at which a further one is: a claim can be risked for more.
+/// Chance of success for the first hold, and for further ones: with a claim made, more can be risked.
 const HOLD_CHANCE: f64 = 0.85;
 const NEXT_HOLD_CHANCE: f64 = 0.65;
-/// A hold is worth its time if it is likely to narrow the interval by this share.
+/// Expected narrowing of the interval, as a share, above which a hold is worth its time.
 const WORTHWHILE: f64 = 0.15;
-/// An interval that a hold would narrow by less than this is settled, once the threshold is known to a part of its scatter.
+/// Narrowing of the interval by a hold below which the search is settled, once the threshold is known to a part of its
+/// scatter.
 const SETTLED_GAIN: f64 = 0.15;
 const SETTLED_UNCERTAINTY: f64 = 0.4;
 const SETTLED_DWELLS: usize = 24;
 /// Largest and smallest step down after a hold that broke because something builds up, logarithms.
 const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
-/// A hold after the first one that broke is this far, as a share of the logarithm, towards the least rate that must last: if
-/// there is time for more of them, and if it is the last. The second pair is for a target that went on answering when the
-/// hold had broken: not all was used up.
+/// Position of a hold after the first one that broke, as a share of the logarithmic distance to the lowest sustainable
+/// rate: if there is time for more holds, and if it is the last. The second pair is for a target that still answered
+/// after the hold had broken: its resource was not exhausted completely.
 const TOWARDS_LEAST: (f64, f64) = (0.65, 1.1);
 const TOWARDS_LEAST_ALIVE: (f64, f64) = (0.5, 0.8);
-/// A hold after the first one that broke is this far, as a share of the logarithm, from what the target completed then
-/// towards what a stock would let last.
+/// Position of a hold after the first one that broke, as a share of the logarithmic distance from the rate that the
+/// target then completed to the rate that a stock would sustain.
 const TOWARDS_STOCK: f64 = 0.5;
-/// And so much lower than that, as a logarithm.
+/// Further reduction below the completed rate, as a logarithm.
 const BELOW_COMPLETED: f64 = 0.1;
-/// Something builds up if its probability is above this; after a dwell that held where a hold broke, above the second.
+/// Probability above which build-up is assumed. The second value applies after a dwell that held where a hold broke.
 const LIKELY: f64 = 0.5;
 const CONFIRMED: f64 = 0.2;
-/// Dwells after the ramp without which no answer is precise: what drifts over minutes shows in none of one minute.
+/// Minimum number of dwells after the ramp for a precise answer: a drift over minutes does not show in a single minute.
 const PRECISE_DWELLS: usize = 8;
-/// A dwell is at most this far from the threshold, as a logarithm: farther away it tells hardly anything.
+/// Maximum distance of a dwell from the threshold, as a logarithm: farther away it provides hardly any information.
 const FARTHEST: f64 = 0.35;
-/// Steps that a dwell goes farther from the threshold for each in a row that contradicted it, at most.
+/// Maximum number of times that the distance of a dwell from the threshold is doubled, once for each consecutive dwell
+/// that contradicted it.
 const MOST_DOUBLINGS: u32 = 4;
 /// The lowest rate that is tried, requests/s.
 const LOWEST: f64 = 1.0;
@@ -72,12 +74,10 @@ impl Search {
         }
     }
 
-    /// Next rate of the ramp; None if it is over.
+    /// Returns the next rate of the ramp; None if it is over.
     pub(super) fn ramp_rate(&self) -> Option<f64> {
         let rates = |held: bool| {
-            self.dwells()
-                .filter(move |tried| tried.held() == held)
-                .map(|tried| tried.rate)
+            self.dwells().filter(move |tried| tried.held() == held).map(|tried| tried.rate)
         };
         let held = rates(true).reduce(f64::max);
         let broke = rates(false).reduce(f64::min);
@@ -95,14 +95,10 @@ impl Search {
         Some(next.min(self.ceiling))
     }
 
-    /// Seconds that are kept free for the first hold, unless there never were so many.
+    /// Returns the seconds reserved for the first hold, 0 if there was never enough time for one.
     fn reserved_s(&self) -> f64 {
         let hold_s = self.hold(1.0).seconds();
-        if self.held().is_some() || hold_s > self.end_s {
-            0.0
-        } else {
-            hold_s
-        }
+        if self.held().is_some() || hold_s > self.end_s { 0.0 } else { hold_s }
     }
 
     /// Plans after the ramp: a dwell or a hold, whichever narrows the answer more, or the end.
@@ -112,11 +108,7 @@ impl Search {
         if self.builds_up {
             return self.bracket(can_hold);
         }
-        let chance = if self.held().is_some() {
-            NEXT_HOLD_CHANCE
-        } else {
-            HOLD_CHANCE
-        };
+        let chance = if self.held().is_some() { NEXT_HOLD_CHANCE } else { HOLD_CHANCE };
         let rate = self.cap(self.hold_rate(threshold, chance));
         let dwells = self.dwells_since_hold();
         let Some(held) = self.held() else {
@@ -156,78 +148,63 @@ impl Search {
         }
     }
 
-    /// Rate of a hold that succeeds with this chance; not far below those that broke because the target stalled, nor below
-    /// the rate at which half of the dwells hold, if some of them stalled. Where no further hold has time, the chance alone counts, that something builds up
-    /// included.
+    /// Returns the rate of a hold that succeeds with this chance; not far below holds that broke because the target
+    /// stalled, nor below the rate at which half of the dwells hold, if some of them stalled. If there is no time for a
+    /// further hold, only the chance counts, including that of build-up.
     fn hold_rate(&self, threshold: &Threshold, chance: f64) -> f64 {
         if self.is_last_hold() {
             let low = threshold.quantile(Kind::Hold, 1.0 - chance);
             return low.min(threshold.rate_of_chance(chance));
         }
         let of_dwells = self.has_stalled().then(|| threshold.mean().exp());
-        let of_holds = self.holds().filter(|hold| hold.has_stalled);
-        let stalled = of_holds.map(|hold| hold.rate).reduce(f64::min);
+        let stalled =
+            self.holds().filter(|hold| hold.has_stalled).map(|hold| hold.rate).reduce(f64::min);
         let least = AFTER_STALL * stalled.or(of_dwells).unwrap_or(0.0);
         threshold.rate_of_chance(chance).max(least)
     }
 
-    /// Whether there is time for one hold more, and none has held: it is the only one that can give a claim.
+    /// Returns true if there is time for only one more hold, and none has held: only that one can make a claim.
     fn is_last_hold(&self) -> bool {
         self.held().is_none() && self.left_s() < 2.0 * self.hold(1.0).seconds()
     }
 
-    /// A rate as far as it can be tried.
+    /// Limits a rate to the ceiling.
     fn cap(&self, rate: f64) -> f64 {
-        if rate >= self.ceiling * AT_CEILING {
-            self.ceiling
-        } else {
-            rate
-        }
+        if rate >= self.ceiling * AT_CEILING { self.ceiling } else { rate }
     }
 
-    /// Whether further trials would change little.
+    /// Returns true if further trials would change little.
     fn is_settled(&self, threshold: &Threshold, gain_share: f64) -> bool {
         self.dwells().count() >= SETTLED_DWELLS
             && gain_share < SETTLED_GAIN
             && threshold.uncertainty() < SETTLED_UNCERTAINTY * threshold.scatter()
     }
 
-    /// Whether another dwell fits, beside the hold that comes after it.
+    /// Returns true if there is time for another dwell, in addition to the hold after it.
     fn has_time_for_dwell(&self, threshold: &Threshold) -> bool {
         let dwell = self.dwell(Stage::Dwell, self.dwell_rate(threshold));
         let hold_s = self.hold(1.0).seconds();
         // A second hold is planned for as long as there is time for one.
         let is_hold_left = self.left_s() >= hold_s && hold_s <= self.end_s;
-        let kept_free_s = if self.held().is_none() || is_hold_left {
-            hold_s.min(self.end_s)
-        } else {
-            0.0
-        };
-        let kept_free_s = if hold_s > self.end_s {
-            0.0
-        } else {
-            kept_free_s
-        };
+        let kept_free_s =
+            if self.held().is_none() || is_hold_left { hold_s.min(self.end_s) } else { 0.0 };
+        let kept_free_s = if hold_s > self.end_s { 0.0 } else { kept_free_s };
         self.left_s() >= dwell.seconds() + kept_free_s
     }
 
     fn dwells_since_hold(&self) -> usize {
-        self.tried
-            .iter()
-            .rev()
-            .take_while(|tried| tried.stage == Stage::Dwell)
-            .count()
+        self.tried.iter().rev().take_while(|tried| tried.stage == Stage::Dwell).count()
     }
 
-    /// Dwells after the ramp.
+    /// Returns the number of dwells after the ramp.
     fn count_dwells(&self) -> usize {
         let dwells = self.dwells();
         dwells.filter(|dwell| dwell.stage == Stage::Dwell).count()
     }
 
-    /// Rate of the next dwell: alternately above and below the threshold, where each says most of it; farther away after
-    /// some that held above it, or broke below it. A hold that broke is asked for again, for a short time: that tells a
-    /// server that has become slower from one in which something builds up.
+    /// Returns the rate of the next dwell: alternately above and below the threshold, where each provides most
+    /// information about it; farther away after some that held above it, or broke below it. A hold that broke is
+    /// repeated for a short time: that distinguishes a server that has become slower from one with build-up.
     fn dwell_rate(&self, threshold: &Threshold) -> f64 {
         if let Some(last) = self.tried.last()
             && last.is_hold()
@@ -251,8 +228,8 @@ impl Search {
         self.cap(rate * self.lag(trials::DWELL_S))
     }
 
-    /// Whether holds break where dwells hold. The dwell at the same rate that follows a hold which broke says most of it:
-    /// everything, if the hold ended with a target that answered hardly anything.
+    /// Returns true if holds break at rates at which dwells hold. The dwell that follows a broken hold at the same rate
+    /// is the best evidence, and sufficient if the hold ended with a target that answered hardly anything.
     fn has_shown_build_up(&self, threshold: &Threshold) -> bool {
         let chance = threshold.chance_of_build_up();
         self.tried.windows(2).any(|pair| {
@@ -264,7 +241,7 @@ impl Search {
         })
     }
 
-    /// Plans holds alone, between a rate that held and one that broke.
+    /// Plans only holds, between a rate that held and one that broke.
     fn bracket(&mut self, can_hold: bool) {
         let held = self.held();
         let broke = self.broke_above(held);
@@ -275,11 +252,7 @@ impl Search {
         };
         match (held, self.threshold.clone()) {
             (Some(held), Some(threshold)) if is_narrow || !can_hold => {
-                let ending = if is_narrow {
-                    Ending::Found
-                } else {
-                    Ending::Time
-                };
+                let ending = if is_narrow { Ending::Found } else { Ending::Time };
                 self.end(self.claim(&threshold, held, ending));
             }
             _ if !can_hold => self.end(self.too_short()),
@@ -290,7 +263,7 @@ impl Search {
         }
     }
 
-    /// Rate of the next hold where something builds up.
+    /// Returns the rate of the next hold in case of build-up.
     fn next_in_bracket(&self, held: Option<f64>) -> f64 {
         match (held, self.broke_above(held)) {
             (Some(held), Some(broke)) => (held * broke.rate).sqrt(),
@@ -307,8 +280,9 @@ impl Search {
         }
     }
 
-    /// Logarithm of the lowest rate at which a hold broke, less that of a rate which may last. It is between what the target
-    /// completed when the hold had broken, which is all that lasts if it has only become slower, and what a stock lets last.
+    /// Returns the logarithm of the lowest rate at which a hold broke, minus that of a rate that may be sustainable.
+    /// The latter is between the rate that the target completed after the hold had broken, which is sustainable if the
+    /// target only became slower, and the rate that a stock sustains.
     fn step_to_what_lasts(&self, broke: &Tried) -> f64 {
         let of_stock = self.step_to_what_a_stock_lasts();
         let completes = broke.result.map_or_else(|how| how.completes, |_| 1.0);
@@ -317,16 +291,14 @@ impl Search {
         nearest + TOWARDS_STOCK * (of_stock - nearest)
     }
 
-    /// Logarithm of the lowest rate at which a hold broke, less that of a rate which may last, by the seconds t for which
-    /// holds of rate r were clean before they broke: each has used up a stock S = (r - c) t, which is refilled at the rate
-    /// c. One hold gives the least that lasts, with c = 0; a second one gives c too, which is the most if the refill is
-    /// larger where more is used up.
+    /// Returns the logarithm of the lowest rate at which a hold broke, minus that of a rate that may be sustainable,
+    /// from the seconds t for which holds of rate r were clean before they broke: each has used up a stock S = (r - c)
+    /// t, which is refilled at the rate c. One hold gives the lowest sustainable rate, with c = 0; a second one gives c
+    /// too, which is the highest if the refill is larger where more is used up.
     fn step_to_what_a_stock_lasts(&self) -> f64 {
         let hold_s = self.goal.hold_s;
-        let mut broke: Vec<(f64, Break)> = self
-            .holds()
-            .filter_map(|hold| hold.result.err().map(|how| (hold.rate, how)))
-            .collect();
+        let mut broke: Vec<(f64, Break)> =
+            self.holds().filter_map(|hold| hold.result.err().map(|how| (hold.rate, how))).collect();
         broke.sort_by(|a, b| a.0.total_cmp(&b.0));
         let Some((rate, how)) = broke.first().copied() else {
             return 0.0;
@@ -335,11 +307,7 @@ impl Search {
         // A hold that comes after others may last longer than one alone; one that was never good tells nothing.
         let least = (clean_s / hold_s).clamp(f64::EPSILON, 1.0);
         let farthest = -least.ln();
-        let (usual, last) = if how.is_dead {
-            TOWARDS_LEAST
-        } else {
-            TOWARDS_LEAST_ALIVE
-        };
+        let (usual, last) = if how.is_dead { TOWARDS_LEAST } else { TOWARDS_LEAST_ALIVE };
         if self.is_last_hold() {
             return last * farthest;
         }
@@ -352,7 +320,7 @@ impl Search {
         0.5 * (farthest - most.clamp(least, 1.0).ln())
     }
 
-    /// The lowest rate above `held` at which a dwell broke.
+    /// Returns the lowest rate above `held` at which a dwell broke.
     fn dwell_that_broke_above(&self, held: f64) -> Option<f64> {
         self.dwells()
             .filter(|dwell| !dwell.held() && dwell.rate > held)
@@ -360,14 +328,14 @@ impl Search {
             .reduce(f64::min)
     }
 
-    /// The hold of the lowest rate above `held` that broke.
+    /// Returns the broken hold with the lowest rate above `held`.
     pub(super) fn broke_above(&self, held: Option<f64>) -> Option<&Tried> {
         self.holds()
             .filter(|hold| !hold.held() && hold.rate > held.unwrap_or(0.0))
             .min_by(|a, b| a.rate.total_cmp(&b.rate))
     }
 
-    /// The lowest rate that is tried. Below it, a dwell has too few requests for a single one to be allowed to be bad.
+    /// Returns the lowest rate to try. Below it, a dwell has too few requests for a single one to be allowed to be bad.
     pub(super) fn lowest(&self) -> f64 {
         let allowed = self.goal.least_allowed();
         let telling = 1.0 / (allowed * trials::LONGEST_DWELL_S);

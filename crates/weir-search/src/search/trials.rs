@@ -4,25 +4,25 @@ use super::{Search, Step};
 use crate::burst::Bursts;
 use crate::goal::{Stage, Trial};
 
-/// Seconds of a dwell of the ramp, of the first ones after it, and of later ones: a rate that is 1 % too high needs some
-/// ten seconds to show it.
+/// Seconds of a dwell in the ramp, of the first ones after it, and of later ones: a rate that is 1 % too high needs
+/// some ten seconds to show it.
 const RAMP_S: f64 = 4.0;
 const FIRST_DWELL_S: f64 = 8.0;
 pub(super) const DWELL_S: f64 = 12.0;
 const FIRST_DWELLS: usize = 4;
-/// Length of a dwell at most, where a low rate needs longer for its quantile.
+/// Maximum seconds of a dwell, if a low rate needs longer for its quantile.
 pub(super) const LONGEST_DWELL_S: f64 = 15.0;
-/// Responses that may be bad in a dwell, at least: fewer tell a quantile badly.
+/// Minimum number of responses that may be bad in a dwell: fewer determine a quantile badly.
 const COUNTED: f64 = 4.0;
-/// Windows of a dwell, seconds.
+/// Length of a dwell's windows, seconds.
 const WINDOW_S: f64 = 0.5;
-/// Windows of a hold, at least and at most; about a second each.
+/// Minimum and maximum number of windows of a hold; about a second each.
 const HOLD_WINDOWS: (f64, f64) = (10.0, 130.0);
-/// Seconds in which queues settle, at least and at most.
+/// Minimum and maximum seconds in which queues settle.
 const SETTLE_S: (f64, f64) = (0.3, 1.0);
-/// Seconds in which a target may recover from a trial before that broke, if nothing builds up.
+/// Seconds in which a target may recover from a previous trial that broke, without build-up.
 const RECOVERS_S: f64 = 10.0;
-/// Look at a target that stopped answering, seconds.
+/// Duration of a check of a target that stopped answering, seconds.
 const LOOK_S: f64 = 3.0;
 /// Rest before a burst, seconds.
 const BURST_REST_S: f64 = 10.0;
@@ -36,7 +36,7 @@ impl Search {
         self.tried.last().is_some_and(|tried| !tried.held())
     }
 
-    /// A short trial at this rate.
+    /// Creates a short trial at this rate.
     pub(super) fn dwell(&self, stage: Stage, rate: f64) -> Trial {
         let count = self.dwells().filter(|dwell| dwell.stage == Stage::Dwell);
         let usual_s = match stage {
@@ -61,13 +61,9 @@ impl Search {
         }
     }
 
-    /// A long trial at this rate.
+    /// Creates a long trial at this rate.
     pub(super) fn hold(&self, rate: f64) -> Trial {
-        let needed = self
-            .goal
-            .hold_s
-            .round()
-            .clamp(HOLD_WINDOWS.0, HOLD_WINDOWS.1);
+        let needed = self.goal.hold_s.round().clamp(HOLD_WINDOWS.0, HOLD_WINDOWS.1);
         let window_s = self.goal.hold_s / needed;
         let recovers_s = if self.goal.renews || !self.has_just_broken() {
             0.0
@@ -119,20 +115,14 @@ impl Search {
         }
     }
 
-    /// A target in which something builds up is given its time to forget.
+    /// Returns the rest before a burst, seconds; the length of a hold if there is build-up, so that the target can
+    /// recover.
     fn burst_rest_s(&self) -> f64 {
-        let builds_up = self
-            .answer
-            .as_ref()
-            .is_some_and(|answer| answer.fresh.is_some());
-        if builds_up {
-            self.goal.hold_s
-        } else {
-            BURST_REST_S
-        }
+        let builds_up = self.answer.as_ref().is_some_and(|answer| answer.fresh.is_some());
+        if builds_up { self.goal.hold_s } else { BURST_REST_S }
     }
 
-    /// Seconds of trials that are left, about.
+    /// Returns the approximate remaining seconds of trials.
     pub(super) fn remaining_s(&self) -> f64 {
         let Ok(next) = self.propose() else { return 0.0 };
         let burst_s = match (self.goal.burst_s, &self.step) {

@@ -1,32 +1,27 @@
-//! Known answers, textbook tables, and the naive way: all 2^n choices of signs.
+//! Known answers, textbook tables, and a comparison with all 2^n choices of signs.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::walsh::tests::naive as naive_averages;
 
-/// The p of symmetric samples.
+/// Returns the p of a symmetric sample.
 fn p(sample: &[f64]) -> f64 {
     SignedRank::new().p_of_zero(&ascending(sample).unwrap(), 1.0)
 }
 
-/// Lists every choice of signs of a sample without zeros and equal magnitudes.
+/// Computes the p by enumerating the signs of a sample without zeros and equal magnitudes.
 fn naive_p(sample: &[f64]) -> f64 {
     let rank = |value: &f64| sample.iter().filter(|x| x.abs() <= value.abs()).count() as f64;
     let ranks: Vec<f64> = sample.iter().map(rank).collect();
     let middle = ranks.iter().sum::<f64>() / 2.0;
     let w = |signs: u32| -> f64 {
-        let positive = ranks
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| signs >> i & 1 == 1);
-        positive.map(|(_, rank)| rank).sum()
+        ranks.iter().enumerate().filter(|(i, _)| signs >> i & 1 == 1).map(|(_, rank)| rank).sum()
     };
     let seen = (0..sample.len()).fold(0, |bits, i| bits | u32::from(sample[i] > 0.0) << i);
     let distance = (w(seen) - middle).abs();
     let all = 1_u32 << sample.len();
-    let as_far = (0..all).filter(|signs| (w(*signs) - middle).abs() >= distance);
-    as_far.count() as f64 / f64::from(all)
+    (0..all).filter(|signs| (w(*signs) - middle).abs() >= distance).count() as f64 / f64::from(all)
 }
 
 #[test]
@@ -56,17 +51,8 @@ fn critical_values_are_the_textbooks() {
         (30, 137),
         (50, 434),
     ];
-    let one = [
-        (8, 0),
-        (9, 1),
-        (10, 3),
-        (12, 7),
-        (15, 15),
-        (20, 37),
-        (25, 68),
-        (30, 109),
-        (50, 373),
-    ];
+    let one =
+        [(8, 0), (9, 1), (10, 3), (12, 7), (15, 15), (20, 37), (25, 68), (30, 109), (50, 373)];
     let mut tables = SignedRank::new();
     for (level, cases) in [(0.05, &five[..]), (0.01, &one[..])] {
         for &(n, want) in cases {
@@ -81,25 +67,14 @@ fn critical_values_are_the_textbooks() {
 /// (Fisher, "The Design of Experiments", III). R: `wilcox.test(d, conf.int = TRUE)`.
 #[test]
 fn darwins_maize() {
-    let d = [
-        49., -67., 8., 16., 6., 23., 28., 41., 14., 29., 56., 24., 75., 60., -48.,
-    ];
+    let d = [49., -67., 8., 16., 6., 23., 28., 41., 14., 29., 56., 24., 75., 60., -48.];
     // W+ = 96, W- = 24, no ties: P(W <= 24) = 676 / 32768.
     assert!((p(&d) - 0.041_259_765_625).abs() < 1e-12, "{}", p(&d));
     let interval = SignedRank::new().interval(&d, 0.95).unwrap();
     let averages = naive_averages(&d);
-    assert_eq!(
-        (interval.low, interval.high),
-        (averages[25], averages[120 - 26])
-    );
-    assert!(
-        interval.confidence >= 0.95 && interval.confidence < 0.96,
-        "{interval:?}"
-    );
-    assert!(
-        interval.low > 0.0,
-        "p below 5 % and an interval without zero are one statement"
-    );
+    assert_eq!((interval.low, interval.high), (averages[25], averages[120 - 26]));
+    assert!(interval.confidence >= 0.95 && interval.confidence < 0.96, "{interval:?}");
+    assert!(interval.low > 0.0, "p below 5 % and an interval without zero are one statement");
 }
 
 #[test]
@@ -112,9 +87,7 @@ fn six_replicates_reach_a_confidence_of_96_9_percent() {
 
 #[test]
 fn too_few_replicates_say_what_confidence_they_have() {
-    let interval = SignedRank::new()
-        .interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95)
-        .unwrap();
+    let interval = SignedRank::new().interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
     assert_eq!(interval.confidence, 0.9375);
     let one = SignedRank::new().interval(&[1.0], 0.95).unwrap();
     assert_eq!((one.low, one.high, one.confidence), (1.0, 1.0, 0.0));
@@ -146,16 +119,11 @@ fn a_thousand_replicates_are_exact_and_agree_with_the_approximation() {
     );
     let k = table.partition_point(|p| *p <= 0.025) - 1;
     let (approximate, probability) = approximate_rank(n, 0.025);
-    assert!(
-        approximate.abs_diff(k as u64) <= 10,
-        "{approximate} against {k}"
-    );
+    assert!(approximate.abs_diff(k as u64) <= 10, "{approximate} against {k}");
     assert!((probability - table[approximate as usize]).abs() < 0.025 * 1e-3);
 
     // One replicate more takes the other way; its answer must not jump.
-    let sample: Vec<f64> = (0..=n)
-        .map(|i| ((i * 7919) % 1009) as f64 - 470.0)
-        .collect();
+    let sample: Vec<f64> = (0..=n).map(|i| ((i * 7919) % 1009) as f64 - 470.0).collect();
     let exact = tables.interval(&sample[..n], 0.95).unwrap();
     let normal = tables.interval(&sample, 0.95).unwrap();
     assert!((exact.low - normal.low).abs() < 1.5, "{exact:?} {normal:?}");

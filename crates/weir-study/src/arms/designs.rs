@@ -8,7 +8,7 @@ use crate::factors::{Factor, combination, growing};
 use crate::proxy::{self, Places};
 use crate::tree::{Entry, Value};
 
-/// `arms` and `cumulative`: a list of names and settings.
+/// Reads `arms` or `cumulative`: a list of names and settings.
 pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, check: &mut Checker) {
     let wanted = "a list of arms such as `{name: no-gzip, settings: {gzip: off}}`";
     for node in check.list(&entry.value, wanted).unwrap_or_default() {
@@ -26,12 +26,9 @@ pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, che
             None if fields.get("proxy").is_some() => None,
             None => fields.required("settings", check),
         };
-        let kind = proxy
-            .as_ref()
-            .map_or(maker.proxy.kind, |draft| draft.spec.kind);
-        let (own, places) = settings
-            .map(|node| maker.levels(kind).settings(node, check))
-            .unwrap_or_default();
+        let kind = proxy.as_ref().map_or(maker.proxy.kind, |draft| draft.spec.kind);
+        let (own, places) =
+            settings.map(|node| maker.levels(kind).settings(node, check)).unwrap_or_default();
         for (id, place) in &places {
             proxy::refuse_external(kind, id, place.clone(), check);
         }
@@ -48,16 +45,18 @@ pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, che
         };
         draft.span = span;
         draft.places = places;
-        match sound {
-            true => maker.add(draft, check),
+        if sound {
+            maker.add(draft, check);
+        } else {
             // What is left of a broken arm (an empty name, for one that was refused) says nothing
             // about duplicates, but steps build on it and published figures may name it.
-            false => maker.drafts.push(draft),
+
+            maker.drafts.push(draft);
         }
     }
 }
 
-/// The proxy that an arm has for itself.
+/// Reads the proxy of an arm that has its own.
 fn own_proxy(
     maker: &Maker<'_>,
     fields: &Fields<'_>,
@@ -78,13 +77,12 @@ fn own_proxy(
     proxy::read_for_arm(&entry.value, role, catalog, maker.context, check)
 }
 
-/// `keepalive_requests=100`, fit for a file.
+/// Formats a setting as a name that is valid for a file: `keepalive_requests=100`.
 fn setting_name(id: &str, level: &str) -> String {
-    let fit = |c: char| c.is_ascii_alphanumeric() || "-_=.,+".contains(c);
-    fitting(&format!("{id}={level}"), fit)
+    fitting(&format!("{id}={level}"), |c| c.is_ascii_alphanumeric() || "-_=.,+".contains(c))
 }
 
-/// One arm per level that the baseline does not have. Gives the parameters that are left to the
+/// Adds one arm for each level that differs from the baseline's. Returns the parameters whose levels are left to the
 /// machine.
 pub(super) fn one_at_a_time(
     maker: &mut Maker<'_>,
@@ -108,17 +106,14 @@ pub(super) fn one_at_a_time(
         let none = maker.drafts.len() == arms_before && !factor.levels.is_empty();
         if none && !factor.growing {
             check
-                .error(
-                    factor.entry.span.clone(),
-                    format!("`{id}` has only the baseline's level"),
-                )
+                .error(factor.entry.span.clone(), format!("`{id}` has only the baseline's level"))
                 .hint("add another level");
         }
     }
     growing(&factors)
 }
 
-/// The parameters within whose levels arms are compared.
+/// Reads the parameters that form strata: arms are compared with each other only at equal levels of these.
 pub(super) fn strata(fields: &Fields<'_>, factors: &Entry, check: &mut Checker) -> Vec<String> {
     let Some(node) = fields.get("stratify") else {
         return Vec::new();
@@ -145,11 +140,11 @@ pub(super) fn strata(fields: &Fields<'_>, factors: &Entry, check: &mut Checker) 
     strata
 }
 
-/// Every combination of levels but the baseline's own. Gives the parameters that are left to the
-/// machine.
+/// Adds an arm for every combination of levels except the baseline's. Returns the parameters whose levels are left to
+/// the machine.
 ///
-/// Within `strata` each arm is compared with the one that has the same levels of those parameters and
-/// the baseline's of all others.
+/// Within `strata` each arm is compared with the one that has the same levels of these parameters and the baseline's
+/// levels of all others.
 pub(super) fn factorial(
     maker: &mut Maker<'_>,
     entry: &Entry,
@@ -160,9 +155,8 @@ pub(super) fn factorial(
     let factors = maker.factors(entry, check);
     let is_sound = check.count() == errors_before;
     let growing = growing(&factors);
-    let cells = factors.iter().fold(1_usize, |cells, factor| {
-        cells.saturating_mul(factor.levels.len())
-    });
+    let cells =
+        factors.iter().fold(1_usize, |cells, factor| cells.saturating_mul(factor.levels.len()));
     if cells > MAX_ARMS {
         check
             .error(
@@ -186,11 +180,7 @@ pub(super) fn factorial(
         if draft.complete == maker.drafts[0].complete {
             continue;
         }
-        let names = draft
-            .arm
-            .changes
-            .iter()
-            .map(|(id, level)| setting_name(id, level));
+        let names = draft.arm.changes.iter().map(|(id, level)| setting_name(id, level));
         draft.arm.name = names.collect::<Vec<_>>().join("+");
         draft.span = entry.span.clone();
         // A level that was refused may be the one that is missing.
@@ -207,16 +197,13 @@ pub(super) fn factorial(
     let none = maker.drafts.len() == arms_before && cells > 0 && !factors.is_empty();
     if none && growing.is_empty() {
         check
-            .error(
-                entry.span.clone(),
-                "every factor has only the baseline's level",
-            )
+            .error(entry.span.clone(), "every factor has only the baseline's level")
             .hint("add another level");
     }
     growing
 }
 
-/// Reports a stratum without an arm that its others could be compared with.
+/// Reports a stratum that lacks the arm which the others would be compared with.
 fn report_alone(
     stratum: &Settings,
     factors: &[Factor<'_>],
@@ -224,23 +211,26 @@ fn report_alone(
     entry: &Entry,
     check: &mut Checker,
 ) {
-    let levels = stratum.iter().map(|(id, level)| format!("{id}={level}"));
-    let levels = levels.collect::<Vec<_>>().join(" and ");
+    let levels =
+        stratum.iter().map(|(id, level)| format!("{id}={level}")).collect::<Vec<_>>().join(" and ");
     let message = format!("no arm has {levels} and the baseline's levels otherwise");
     let of_baseline = |factor: &Factor<'_>| baseline.complete.get(&factor.entry.key).cloned();
-    let is_missing = |factor: &&Factor<'_>| {
-        let level = of_baseline(factor);
-        let mut listed = factor.levels.iter();
-        !stratum.contains_key(&factor.entry.key)
-            && !listed.any(|(listed, _)| Some(listed) == level.as_ref())
-    };
-    let missing: Vec<&Factor<'_>> = factors.iter().filter(is_missing).collect();
+    let missing: Vec<&Factor<'_>> = factors
+        .iter()
+        .filter(|factor| {
+            let level = of_baseline(factor);
+            let mut listed = factor.levels.iter();
+            !stratum.contains_key(&factor.entry.key)
+                && !listed.any(|(listed, _)| Some(listed) == level.as_ref())
+        })
+        .collect();
     let is_open = missing.iter().any(|factor| of_baseline(factor).is_none());
     let names: Vec<&str> = missing.iter().map(|factor| &*factor.entry.key).collect();
     let names = names.join("`, `");
-    let hint = match is_open {
-        true => format!("say in the proxy's `settings` what `{names}` is, and list that level too"),
-        false => format!("list the baseline's level of `{names}` too"),
+    let hint = if is_open {
+        format!("say in the proxy's `settings` what `{names}` is, and list that level too")
+    } else {
+        format!("list the baseline's level of `{names}` too")
     };
     check.error(entry.span.clone(), message).hint(hint);
 }

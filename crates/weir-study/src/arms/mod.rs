@@ -1,11 +1,11 @@
-//! Arms: the four ways to write them, and what must hold whichever way was taken.
+//! Arms: the four ways to write them, and the checks that apply to all four.
 //!
-//! Two arms are the same when their settings are, with the program's defaults filled in, but for
-//! copies of a user's configuration: what that says is not known here. A level
-//! that the baseline has already makes no arm in `one-at-a-time` and `factorial`, where it is a
-//! natural thing to list, and is an error where somebody gave the arm a name.
+//! Two arms are the same if their settings are the same after the program's defaults are filled in. Copies of a user's
+//! configuration are an exception, because its contents are not known here. A level that the baseline has already makes
+//! no arm in `one-at-a-time` and `factorial`, where it is natural to list it, and is an error in an arm that was named
+//! explicitly.
 //!
-//! Levels may be left to the machine (`1..cpus`): then there are as many arms as it has room for.
+//! Levels may be left to the machine (`1..cpus`): then there are as many arms as the machine has room for.
 
 mod designs;
 mod placed;
@@ -22,49 +22,49 @@ use crate::machine::CheckContext;
 use crate::proxy::{self, Levels, Places};
 use crate::tree::{Entry, Value};
 
-/// Arms at most. A block passes over all of them, so intervals widen with their number.
+/// Maximum number of arms. A block passes over all of them, so intervals widen with their number.
 const MAX_ARMS: usize = 64;
-/// Ways to write arms; a study uses one.
+/// Ways to write arms. A study uses one.
 const DESIGNS: [&str; 4] = ["arms", "one-at-a-time", "cumulative", "factorial"];
 /// Name of the A/A arm.
 const SAME: &str = "same-as-baseline";
 const BASELINE: &str = "baseline";
 
-/// An arm, and where it stands.
+/// An arm, and its position in the text.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) arm: Arm,
-    /// All its settings with what is known of the others filled in.
+    /// All settings of the arm, with the known values of those that are not set.
     complete: Settings,
-    /// Where to point when the arm is meant.
+    /// Position to report errors of the arm at.
     pub(crate) span: Range<usize>,
-    /// Where its own settings stand.
+    /// Positions of the arm's own settings.
     places: Places,
 }
 
-/// All arms, and what depends on the machine.
+/// All arms, and their dependence on the machine.
 #[derive(Debug, Default)]
 pub(crate) struct Arms {
-    /// The baseline first. Empty when there is no proxy to make arms of.
+    /// Arms, baseline first. Empty if there is no valid proxy.
     pub(crate) drafts: Vec<Draft>,
     /// Parameters whose levels the study leaves to the machine.
     growing: Vec<String>,
-    /// What this machine has no room for, one sentence each.
+    /// Remarks on arms that this machine has no room for, one sentence each.
     pub(crate) left_out: Vec<String>,
 }
 
 impl Draft {
-    /// The arm's proxy, its own or the study's.
+    /// Returns the arm's proxy, its own or the study's.
     pub(crate) fn proxy<'a>(&'a self, of_study: &'a ProxySpec) -> &'a ProxySpec {
         self.arm.proxy.as_deref().unwrap_or(of_study)
     }
 
-    /// Where one of its settings stands, or else the arm.
+    /// Returns the position of a setting, or of the arm if the setting is not the arm's own.
     pub(crate) fn place_of(&self, id: &str) -> Range<usize> {
         self.places.get(id).unwrap_or(&self.span).clone()
     }
 
-    /// Whether it is the same system under test as another.
+    /// Returns true if both arms are the same system under test.
     fn is_same(&self, other: &Draft, of_study: &ProxySpec) -> bool {
         let program = |draft: &Draft| {
             let proxy = draft.proxy(of_study);
@@ -80,7 +80,7 @@ impl Draft {
 }
 
 impl Arms {
-    /// Whether a larger machine would have an arm of this name.
+    /// Returns true if a larger machine would have an arm with this name.
     pub(crate) fn would_be(&self, name: &str) -> bool {
         name.split_once('=').is_some_and(|(id, level)| {
             self.growing.iter().any(|growing| growing == id)
@@ -89,7 +89,7 @@ impl Arms {
     }
 }
 
-/// What every arm is made from.
+/// State that every arm is made from.
 struct Maker<'a> {
     proxy: &'a ProxySpec,
     catalog: &'a Catalog,
@@ -122,12 +122,7 @@ pub(crate) fn read(
     let Some(proxy) = proxy else {
         return Arms::default();
     };
-    let mut maker = Maker {
-        proxy: &proxy.spec,
-        catalog,
-        context,
-        drafts: Vec::new(),
-    };
+    let mut maker = Maker { proxy: &proxy.spec, catalog, context, drafts: Vec::new() };
     let baseline = baseline.unwrap_or_else(|| BASELINE.to_owned());
     maker.add_baseline(baseline, ArmRole::Baseline, proxy);
     if a_a {
@@ -149,27 +144,19 @@ pub(crate) fn read(
     if drafts.len() > MAX_ARMS
         && let Some(entry) = design
     {
-        let message = format!(
-            "{} arms are too many: at most {MAX_ARMS} are allowed",
-            drafts.len()
-        );
+        let message = format!("{} arms are too many: at most {MAX_ARMS} are allowed", drafts.len());
         check.error(entry.span.clone(), message);
     }
     check_conflicts(&drafts, proxy, catalog, context, check);
     let left_out = alone(&drafts, &growing).into_iter().collect();
-    let arms = Arms {
-        drafts,
-        growing,
-        left_out,
-    };
+    let arms = Arms { drafts, growing, left_out };
     placed::check_arms(&arms, proxy, catalog, check);
     arms
 }
 
-/// What is said of a study whose levels all are the baseline's on this machine.
+/// Returns a remark on a study whose levels are all the baseline's on this machine.
 fn alone(drafts: &[Draft], growing: &[String]) -> Option<String> {
-    let is_change = |draft: &Draft| draft.arm.role == ArmRole::Change;
-    (!growing.is_empty() && !drafts.iter().any(is_change)).then(|| {
+    (!growing.is_empty() && !drafts.iter().any(|draft| draft.arm.role == ArmRole::Change)).then(|| {
         format!(
             "on this machine `{}` has only the baseline's level, so there is nothing to compare",
             growing.join("`, `")
@@ -177,42 +164,33 @@ fn alone(drafts: &[Draft], growing: &[String]) -> Option<String> {
     })
 }
 
-/// The one design that the study uses.
+/// Returns the one design that the study uses.
 fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n Entry> {
     let mut found = DESIGNS.iter().filter_map(|key| fields.entry(key));
     let first = found.next();
     for second in found {
         check
-            .error(
-                second.span.clone(),
-                "a study can write its arms in one way only",
-            )
+            .error(second.span.clone(), "a study can write its arms in one way only")
             .hint(format!("keep one of {}", DESIGNS.join(", ")));
     }
     // A limit that holds or does not hold needs nothing to be compared with.
     let has_limit = asks_for(fields, "within") || asks_for(fields, "capacity");
     if first.is_none() && !a_a && !has_limit {
         check
-            .error(
-                fields.span(),
-                "there is nothing to compare: the baseline is the only arm",
-            )
-            .hint(format!(
-                "add one of {}, or leave `a/a: false` out",
-                DESIGNS.join(", ")
-            ));
+            .error(fields.span(), "there is nothing to compare: the baseline is the only arm")
+            .hint(format!("add one of {}, or leave `a/a: false` out", DESIGNS.join(", ")));
     }
     first
 }
 
-/// Whether arms have the proxy of one controller in turn.
+/// Returns true if arms use the proxy of one controller in turn.
 fn takes_turns(fields: &Fields<'_>, proxy: Option<&proxy::Draft>) -> bool {
     let controller = proxy.and_then(|proxy| proxy.spec.controller.as_ref());
     let is_one = controller.is_some_and(|controller| controller.beside.is_empty());
     is_one && DESIGNS.iter().any(|key| fields.entry(key).is_some())
 }
 
-/// Whether the objective has a key.
+/// Returns true if the objective has this key.
 fn asks_for(fields: &Fields<'_>, key: &str) -> bool {
     let objective = fields.get("objective").map(|node| &node.value);
     matches!(objective, Some(Value::Mapping(entries)) if entries.iter().any(|e| e.key == key))
@@ -221,11 +199,7 @@ fn asks_for(fields: &Fields<'_>, key: &str) -> bool {
 impl Maker<'_> {
     fn levels(&self, kind: ProxyKind) -> Levels<'_> {
         let (catalog, context) = (self.catalog, self.context);
-        Levels {
-            kind,
-            catalog,
-            context,
-        }
+        Levels { kind, catalog, context }
     }
 
     fn factors<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {
@@ -237,7 +211,7 @@ impl Maker<'_> {
         factors
     }
 
-    /// `settings` of an arm with what is known of the others.
+    /// Completes the `settings` of an arm with the known values of those that are not set.
     fn complete(&self, proxy: &ProxySpec, settings: &Settings) -> Settings {
         match (&proxy.configuration, &proxy.controller) {
             // Nobody has asked the controller yet, and it may say anything.
@@ -267,15 +241,13 @@ impl Maker<'_> {
         });
     }
 
-    /// An arm that puts `own` over the settings of `against`.
+    /// Creates an arm with the settings of arm `against`, overridden by `own`.
     fn draft(&self, name: String, own: Settings, against: usize) -> Draft {
         let before = &self.drafts[against];
         let mut settings = before.arm.settings.clone();
         settings.extend(own.clone());
-        let changes = own
-            .into_iter()
-            .filter(|(id, level)| before.complete.get(id) != Some(level))
-            .collect();
+        let changes =
+            own.into_iter().filter(|(id, level)| before.complete.get(id) != Some(level)).collect();
         Draft {
             complete: self.complete(self.proxy, &settings),
             arm: Arm {
@@ -293,8 +265,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Has an arm compared with the one of its stratum that has the baseline's levels otherwise;
-    /// `false` where there is none.
+    /// Makes an arm be compared with the arm of its stratum that has the baseline's levels otherwise. Returns false if
+    /// there is none.
     fn compare_within(&self, draft: &mut Draft, strata: &[String]) -> bool {
         let mut wanted = self.drafts[0].complete.clone();
         for id in strata {
@@ -317,7 +289,7 @@ impl Maker<'_> {
         true
     }
 
-    /// An arm with a proxy of its own, and `own` over that one's settings.
+    /// Creates an arm with its own proxy, whose settings `own` overrides.
     fn draft_of(&self, name: String, proxy: ProxySpec, own: Settings) -> Draft {
         let mut settings = proxy.settings.clone();
         settings.extend(own.clone());
@@ -338,15 +310,17 @@ impl Maker<'_> {
         }
     }
 
-    /// Adds an arm unless another has its name or its settings, which is reported.
+    /// Adds an arm. If another has the same name or the same settings, an error is reported.
     fn add(&mut self, draft: Draft, check: &mut Checker) {
         let name = &draft.arm.name;
         let mut others = self.drafts.iter().map(|other| &other.arm.name);
         if let Some(other) = others.find(|other| other.eq_ignore_ascii_case(name)) {
-            let message = match other == name {
-                true => format!("a second arm is named `{name}`"),
+            let message = if other == name {
+                format!("a second arm is named `{name}`")
+            } else {
                 // A name is a folder's too, and not every file system tells them apart.
-                false => format!("`{name}` and `{other}` differ in upper and lower case only"),
+
+                format!("`{name}` and `{other}` differ in upper and lower case only")
             };
             let error = check.error(draft.span.clone(), message);
             if name == SAME {
@@ -354,10 +328,8 @@ impl Maker<'_> {
                     "weir adds an arm of this name itself, unless the study says `a/a: false`",
                 );
             }
-        } else if let Some(same) = self
-            .drafts
-            .iter()
-            .find(|other| other.is_same(&draft, self.proxy))
+        } else if let Some(same) =
+            self.drafts.iter().find(|other| other.is_same(&draft, self.proxy))
         {
             let (message, hint) = match same.arm.role {
                 ArmRole::Change => (
@@ -368,10 +340,7 @@ impl Maker<'_> {
                     "leave one of them out",
                 ),
                 _ => (
-                    format!(
-                        "arm `{}` has the same settings as the baseline",
-                        draft.arm.name
-                    ),
+                    format!("arm `{}` has the same settings as the baseline", draft.arm.name),
                     "`a/a: true`, which is the default, measures the baseline twice",
                 ),
             };
@@ -381,7 +350,7 @@ impl Maker<'_> {
     }
 }
 
-/// Settings that cannot go together, each said once where it first appears.
+/// Reports settings that exclude each other, each conflict once where it first occurs.
 fn check_conflicts(
     drafts: &[Draft],
     proxy: &proxy::Draft,
@@ -404,9 +373,7 @@ fn check_conflicts(
             }
             let place = conflict.ids.iter().find_map(|id| draft.places.get(id));
             let span = place.unwrap_or(&draft.span).clone();
-            check
-                .error(span, conflict.message.clone())
-                .hint(conflict.hint.clone());
+            check.error(span, conflict.message.clone()).hint(conflict.hint.clone());
             said.push(conflict);
         }
     }

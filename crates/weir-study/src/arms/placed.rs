@@ -1,4 +1,4 @@
-//! What a controller of a cluster can set for the arms of its study.
+//! Checks of the arms of a study whose proxy has a controller in a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::Arms;
 use crate::check::{Checker, nearest, short};
 use crate::proxy::Draft;
 
-/// Reports instances of a controller that arms cannot have side by side: too few, or with a proxy or an object in common.
+/// Reports instances of a controller that arms cannot use side by side: too few, or with a common proxy or object.
 fn check_instances(
     arms: &Arms,
     of_study: &Draft,
@@ -32,16 +32,21 @@ fn check_instances(
             "add instances to `beside`, write `a/a: false`, or leave `beside` out: then arms have the one in turn",
         );
     }
-    let own = of_study.spec.external.iter();
-    let addresses = own.chain(spec.beside.iter().map(|one| &one.at));
-    let addresses = addresses.map(|at| at.address.to_string());
+    let addresses = of_study
+        .spec
+        .external
+        .iter()
+        .chain(spec.beside.iter().map(|one| &one.at))
+        .map(|at| at.address.to_string());
     let placed = arms.drafts.iter();
     let means = Given::of(&spec.first.objects, spec.sysctls);
     let placed = placed.flat_map(|draft| controller.placed(catalog, &draft.arm.settings, &means));
     let roles: BTreeSet<String> = placed.map(|placed| placed.object).collect();
     let objects = spec.instances().flat_map(|one| {
-        let set = one.objects.iter().filter(|(role, _)| roles.contains(*role));
-        set.map(|(_, object)| format!("{object} in {}", one.namespace))
+        one.objects
+            .iter()
+            .filter(|(role, _)| roles.contains(*role))
+            .map(|(_, object)| format!("{object} in {}", one.namespace))
     });
     let mut seen = BTreeSet::new();
     for one in addresses.chain(objects) {
@@ -53,7 +58,7 @@ fn check_instances(
     }
 }
 
-/// Reports what a controller cannot do for the arms of its study.
+/// Reports settings of arms that the controller cannot place.
 pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut Checker) {
     let Some(spec) = &of_study.spec.controller else {
         return check_without(arms, of_study, catalog, check);
@@ -65,10 +70,8 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
     let all = || spec.instances().map(|one| &one.objects);
     let has = |object: &str| all().all(|objects| objects.contains_key(object));
     // What one instance names decides where settings go, and all must have that.
-    let means = Given {
-        objects: all().flat_map(BTreeMap::keys).cloned().collect(),
-        sysctls: spec.sysctls,
-    };
+    let means =
+        Given { objects: all().flat_map(BTreeMap::keys).cloned().collect(), sysctls: spec.sysctls };
     let mut said = Settings::new();
     for draft in &arms.drafts {
         if draft.arm.proxy.is_some() {
@@ -123,7 +126,7 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
     }
 }
 
-/// Reports what only a controller's proxy has.
+/// Reports settings that only a controller's proxy has.
 fn check_without(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut Checker) {
     for draft in &arms.drafts {
         for id in draft.arm.settings.keys() {
@@ -136,12 +139,9 @@ fn check_without(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut C
     }
 }
 
-/// Reports a field that this kind of workload does not have.
+/// Reports a field that this kind of workload lacks.
 fn check_kind(row: &Parameter, object: &str, place: Range<usize>, check: &mut Checker) {
-    let EffectiveFrom::Workload(InWorkload {
-        kind: Some(kind), ..
-    }) = &row.effective
-    else {
+    let EffectiveFrom::Workload(InWorkload { kind: Some(kind), .. }) = &row.effective else {
         return;
     };
     let named = object.split('/').next().unwrap_or_default();

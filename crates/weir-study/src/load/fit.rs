@@ -1,4 +1,4 @@
-//! Whether loads fit the study around them.
+//! Checks that loads fit the rest of the study.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use crate::arms;
 use crate::check::Checker;
 use crate::proxy;
 
-/// Shortest slice that a pilot chooses.
+/// Shortest slice that a pilot run chooses.
 const SHORTEST_SLICE: Duration = Duration::from_millis(100);
 
-/// Reports whatever of the loads does not fit the arms or the blocks.
+/// Reports loads that do not fit the arms or the blocks.
 pub(crate) fn check_all(
     loads: &[Draft],
     arms: &[arms::Draft],
@@ -33,18 +33,16 @@ pub(crate) fn check_all(
     check_key(loads, arms, of_study, check);
 }
 
-/// Reports loads that last nobody knows how long. A search for a capacity goes on until it knows.
+/// Reports loads without a duration. A search for a capacity needs none, because it ends by itself.
 pub(crate) fn must_last(loads: &[Draft], capacity: &[Limit], check: &mut Checker) {
-    let lasting = loads
-        .iter()
-        .filter(|load| capacity.is_empty() && !load.places.has_duration);
+    let lasting = loads.iter().filter(|load| capacity.is_empty() && !load.places.has_duration);
     for load in lasting {
         let at = load.places.duration.clone();
         check.error(at, "a load needs the key `duration`");
     }
 }
 
-/// Every load must have the time for the blocks that the study wants at least.
+/// Reports loads that are too short for the minimum number of blocks.
 fn check_fit(loads: &[Draft], arms: &[arms::Draft], blocks: &BlockSpec, check: &mut Checker) {
     let slice = blocks.slice.unwrap_or(SHORTEST_SLICE);
     // Every arm has two in a block.
@@ -72,13 +70,11 @@ fn check_fit(loads: &[Draft], arms: &[arms::Draft], blocks: &BlockSpec, check: &
             format_duration(slice),
             format_duration(needed)
         );
-        check
-            .error(load.places.duration.clone(), message)
-            .hint(hint);
+        check.error(load.places.duration.clone(), message).hint(hint);
     }
 }
 
-/// Every slice must have the same bursts, and every request of a burst a connection of its own.
+/// Reports loads whose slices would have different bursts, or whose bursts have more requests than connections.
 fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Checker) {
     for load in loads {
         let (Some(bursts), Some(at)) = (Bursts::of(&load.spec), &load.places.burst) else {
@@ -101,19 +97,14 @@ fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Checker) {
             format_duration(period)
         );
         let Some(slice) = blocks.slice else {
-            check
-                .error(at.clone(), "a load with bursts needs a slice")
-                .hint(format!(
-                    "{every}: write `blocks: {{slice: {}}}`, or twice as long",
-                    format_duration(period)
-                ));
+            check.error(at.clone(), "a load with bursts needs a slice").hint(format!(
+                "{every}: write `blocks: {{slice: {}}}`, or twice as long",
+                format_duration(period)
+            ));
             return;
         };
         if bursts.in_slice(slice).is_none() {
-            let message = format!(
-                "slices of {} do not hold whole bursts",
-                format_duration(slice)
-            );
+            let message = format!("slices of {} do not hold whole bursts", format_duration(slice));
             check.error(at.clone(), message).hint(format!(
                 "{every}: make `slice` a multiple of that, so that every arm gets the same number of bursts"
             ));
@@ -122,8 +113,8 @@ fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Checker) {
     }
 }
 
-/// A proxy that runs already is an address with content and a certificate of its own: content of a size is there where
-/// weir has put it, and whom to trust is known where weir has made the certificate.
+/// Reports keys that an external proxy excludes. Such a proxy is an address with its own content and certificate: only
+/// proxies that weir starts have content of a given size, and the run's certificate, which weir trusts.
 fn check_external(
     loads: &[Draft],
     arms: &[arms::Draft],
@@ -131,15 +122,11 @@ fn check_external(
     check: &mut Checker,
 ) {
     let Some(of_study) = of_study else { return };
-    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).is_started();
-    if arms.iter().all(is_started) {
+    if arms.iter().all(|arm| arm.proxy(&of_study.spec).is_started()) {
         return check_trust(loads, check);
     }
     // The cells of a matrix say the same thing once.
-    let sizes: BTreeSet<_> = loads
-        .iter()
-        .filter_map(|load| place(&load.places.size))
-        .collect();
+    let sizes: BTreeSet<_> = loads.iter().filter_map(|load| place(&load.places.size)).collect();
     for (start, end) in sizes {
         let message = "weir does not choose what an external proxy answers";
         let error = check.error(start..end, message);
@@ -147,13 +134,13 @@ fn check_external(
     }
 }
 
-/// Proxies that weir starts all show the run's own certificate, and nobody else's is asked for.
+/// Reports keys on trust, if weir starts all proxies. These all present the run's own certificate, and no other is
+/// requested.
 fn check_trust(loads: &[Draft], check: &mut Checker) {
-    let says_whom = |load: &&Draft| {
+    let secure = loads.iter().filter(|load| {
         let mut tls = load.spec.flows().filter_map(|flow| flow.tls.as_ref());
         tls.any(|tls| tls.trust != Trust::System)
-    };
-    let secure = loads.iter().filter(says_whom);
+    });
     let secure: BTreeSet<_> = secure.filter_map(|load| place(&load.places.tls)).collect();
     for (start, end) in secure {
         let message = "`ca` and `insecure` are for the certificate of an external proxy";
@@ -164,7 +151,8 @@ fn check_trust(loads: &[Draft], check: &mut Checker) {
     }
 }
 
-/// Proxies whose configuration weir writes show a certificate with an RSA key.
+/// Reports ECDSA cipher suites, if weir writes a proxy's configuration. Such proxies present a certificate with an RSA
+/// key.
 fn check_key(
     loads: &[Draft],
     arms: &[arms::Draft],
@@ -179,12 +167,14 @@ fn check_key(
     if !arms.iter().any(is_rsa) {
         return;
     }
-    let other = |load: &Draft| {
-        let mut tls = load.spec.flows().filter_map(|flow| flow.tls.as_ref());
-        let suite = tls.find_map(|tls| tls.ciphers.iter().find(|it| it.contains("-ECDSA-")));
-        Some((place(&load.places.tls)?, suite?.clone()))
-    };
-    let suites: BTreeSet<_> = loads.iter().filter_map(other).collect();
+    let suites: BTreeSet<_> = loads
+        .iter()
+        .filter_map(|load| {
+            let mut tls = load.spec.flows().filter_map(|flow| flow.tls.as_ref());
+            let suite = tls.find_map(|tls| tls.ciphers.iter().find(|it| it.contains("-ECDSA-")));
+            Some((place(&load.places.tls)?, suite?.clone()))
+        })
+        .collect();
     for ((start, end), suite) in suites {
         let message = format!("`{suite}` needs an ECDSA certificate");
         let error = check.error(start..end, message);
@@ -192,7 +182,7 @@ fn check_key(
     }
 }
 
-/// A port is one of a user's configuration: what weir writes has no other to choose.
+/// Reports ports, if no arm has a user's configuration. Configurations that weir writes have a single port.
 fn check_ports(
     loads: &[Draft],
     arms: &[arms::Draft],
@@ -200,12 +190,11 @@ fn check_ports(
     check: &mut Checker,
 ) {
     let Some(of_study) = of_study else { return };
-    let is_own = |arm: &arms::Draft| arm.proxy(&of_study.spec).configuration.is_some();
-    if arms.is_empty() || arms.iter().any(is_own) {
+    if arms.is_empty() || arms.iter().any(|arm| arm.proxy(&of_study.spec).configuration.is_some()) {
         return;
     }
-    let all = loads.iter().flat_map(|load| &load.places.ports);
-    let ports: BTreeSet<_> = all.map(|at| (at.start, at.end)).collect();
+    let ports: BTreeSet<_> =
+        loads.iter().flat_map(|load| &load.places.ports).map(|at| (at.start, at.end)).collect();
     for (start, end) in ports {
         let message = "`port` names a listener of a `configuration`, and no arm has one";
         let error = check.error(start..end, message);

@@ -12,15 +12,12 @@ const KEYS: [&str; 6] = ["load", "arms", "level", "metric", "mean", "peak"];
 pub(crate) fn read(node: &Node, names: &Names<'_>, check: &mut Checker) -> Vec<PublishedGain> {
     let wanted = "a list of gains such as `{level: transport=sockmap, metric: rate, mean: 178%}`";
     let nodes = check.list(node, wanted);
-    let each = nodes.unwrap_or_default().iter();
-    each.filter_map(|node| one(node, names, check)).collect()
+    nodes.unwrap_or_default().iter().filter_map(|node| one(node, names, check)).collect()
 }
 
 fn one(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedGain> {
     let fields = Fields::known(node, "a published gain", &KEYS, check)?;
-    let metric = fields
-        .required("metric", check)
-        .and_then(|node| check.choice(node, &METRICS));
+    let metric = fields.required("metric", check).and_then(|node| check.choice(node, &METRICS));
     let load = fields.get("load").and_then(|node| {
         let name = check.text(node)?;
         Some(names.load(&name, &node.span, check))
@@ -32,33 +29,24 @@ fn one(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedG
             .error(fields.span(), "a published gain needs a `mean` or a `peak`")
             .hint("such as `mean: 280%`, or `mean: -30%` where the metric fell");
     }
-    Some(PublishedGain {
-        load,
-        of: of(&fields, names, check)?,
-        metric: metric?,
-        mean,
-        peak,
-    })
+    Some(PublishedGain { load, of: of(&fields, names, check)?, metric: metric?, mean, peak })
 }
 
-/// What it was gained by: arms or a level.
+/// Reads the cause of a gain: arms or a level.
 fn of(fields: &Fields<'_>, names: &Names<'_>, check: &mut Checker) -> Option<GainOf> {
     match (fields.get("arms"), fields.get("level")) {
         (Some(node), None) => arms(node, names, check).map(GainOf::Arms),
         (None, Some(node)) => level(node, names, check),
         _ => {
             check
-                .error(
-                    fields.span(),
-                    "a published gain needs either `arms` or a `level`",
-                )
+                .error(fields.span(), "a published gain needs either `arms` or a `level`")
                 .hint("such as `arms: [onload]` or `level: transport=sockmap`");
             None
         }
     }
 }
 
-/// A name or a list of them.
+/// Reads a name of an arm, or a list of names.
 fn arms(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<Vec<String>> {
     let nodes = match &node.value {
         Value::List(_) => check.list(node, "a list of arms")?,
@@ -75,7 +63,7 @@ fn arms(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<Vec<Strin
     Some(each.collect())
 }
 
-/// `transport=sockmap`, which some arm must have.
+/// Reads a level such as `transport=sockmap`, which some arm must have.
 fn level(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<GainOf> {
     let text = check.text(node)?;
     let Some((id, level)) = text.split_once('=') else {
@@ -87,20 +75,17 @@ fn level(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<GainOf> 
     };
     let (id, level) = (id.trim().to_owned(), level.trim().to_owned());
     let drafts = &names.arms.drafts;
-    let mut of_arms = drafts
-        .iter()
-        .filter_map(|draft| draft.arm.settings.get(&id));
+    let mut of_arms = drafts.iter().filter_map(|draft| draft.arm.settings.get(&id));
     let is_known = of_arms.any(|own| *own == level) || names.arms.would_be(&text);
     if !drafts.is_empty() && !is_known {
-        let mut levels: Vec<&str> = drafts
-            .iter()
-            .filter_map(|draft| Some(draft.arm.settings.get(&id)?.as_str()))
-            .collect();
+        let mut levels: Vec<&str> =
+            drafts.iter().filter_map(|draft| Some(draft.arm.settings.get(&id)?.as_str())).collect();
         levels.sort_unstable();
         levels.dedup();
-        let hint = match levels.is_empty() {
-            true => format!("no arm sets `{}`", short(&id)),
-            false => format!("the arms have {}", levels.join(", ")),
+        let hint = if levels.is_empty() {
+            format!("no arm sets `{}`", short(&id))
+        } else {
+            format!("the arms have {}", levels.join(", "))
         };
         let message = format!("no arm has `{}`", short(&text));
         check.error(node.span.clone(), message).hint(hint);
@@ -108,14 +93,15 @@ fn level(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<GainOf> 
     Some(GainOf::Level { id, level })
 }
 
-/// A change in per cent: `280%`, `+280%`, `-30%`.
+/// Reads a change in per cent: `280%`, `+280%`, `-30%`.
 fn change(node: &Node, check: &mut Checker) -> Option<f64> {
     let text = check.text(node)?;
     let number = text.trim().strip_suffix('%');
     let number = number.and_then(|number| number.trim().parse::<f64>().ok());
     // A metric can fall by no more than all of it, and a change of 0 is no gain.
-    let fits = |change: &f64| change.is_finite() && *change > -100.0 && *change != 0.0;
-    let change = number.filter(fits).map(|percent| percent / 100.0);
+    let change = number
+        .filter(|change| change.is_finite() && *change > -100.0 && *change != 0.0)
+        .map(|percent| percent / 100.0);
     if change.is_none() {
         let message = format!("`{}` is not a change in percent", short(&text));
         check

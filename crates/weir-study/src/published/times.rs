@@ -10,7 +10,7 @@ use super::Names;
 use crate::check::{Checker, Fields, short};
 use crate::tree::{Node, Value};
 
-/// Keys that are quantiles, ascending.
+/// Keys for quantiles, ascending.
 const QUANTILES: [(&str, f64); 7] = [
     ("p50", 0.5),
     ("p75", 0.75),
@@ -29,8 +29,7 @@ const BOUNDS: RangeInclusive<Duration> = Duration::from_nanos(1)..=Duration::fro
 
 pub(crate) fn read(node: &Node, names: &Names<'_>, check: &mut Checker) -> Vec<PublishedTimes> {
     let nodes = check.list(node, "a list of an arm's response times");
-    let each = nodes.unwrap_or_default().iter();
-    each.filter_map(|node| one(node, names, check)).collect()
+    nodes.unwrap_or_default().iter().filter_map(|node| one(node, names, check)).collect()
 }
 
 fn one(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedTimes> {
@@ -42,32 +41,20 @@ fn one(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedT
         let name = check.text(node)?;
         Some(names.load(&name, &node.span, check))
     });
-    let connections = fields
-        .get("connections")
-        .and_then(|node| bounds(node, |text| text.parse().ok(), check));
-    let rate = fields
-        .get("rate")
-        .and_then(|node| bounds(node, |text| parse_rate(text).ok(), check));
-    let unchanged = fields
-        .get("unchanged")
-        .and_then(|node| check.flag(node))
-        .unwrap_or(false);
+    let connections =
+        fields.get("connections").and_then(|node| bounds(node, |text| text.parse().ok(), check));
+    let rate =
+        fields.get("rate").and_then(|node| bounds(node, |text| parse_rate(text).ok(), check));
+    let unchanged = fields.get("unchanged").and_then(|node| check.flag(node)).unwrap_or(false);
     let quantiles: Vec<PublishedQuantile> = QUANTILES
         .iter()
         .filter_map(|(key, quantile)| published(fields.get(key)?, *quantile, check))
         .collect();
     complain(&fields, unchanged, &quantiles, check);
-    Some(PublishedTimes {
-        arm: name,
-        load,
-        connections,
-        rate,
-        unchanged,
-        quantiles,
-    })
+    Some(PublishedTimes { arm: name, load, connections, rate, unchanged, quantiles })
 }
 
-/// An entry says something, and nothing that cannot be.
+/// Reports an entry that has no content, or impossible quantiles.
 fn complain(
     fields: &Fields<'_>,
     unchanged: bool,
@@ -77,10 +64,7 @@ fn complain(
     let is_any = QUANTILES.iter().any(|(key, _)| fields.get(key).is_some());
     if is_any == unchanged {
         check
-            .error(
-                fields.span(),
-                "an entry needs quantiles or `unchanged: true`",
-            )
+            .error(fields.span(), "an entry needs quantiles or `unchanged: true`")
             .hint("such as `{arm: tuned, p50: 200ms..250ms, p99: 1s}`");
     }
     let falls = quantiles.windows(2).find(|pair| pair[1].high < pair[0].low);
@@ -95,7 +79,7 @@ fn complain(
     }
 }
 
-/// `1s`, or `200ms..300ms` where a range was published.
+/// Reads `1s`, or `200ms..300ms` if a range was published.
 fn published(node: &Node, quantile: f64, check: &mut Checker) -> Option<PublishedQuantile> {
     let Value::Scalar(text) = &node.value else {
         check.duration(node, BOUNDS)?;
@@ -103,42 +87,31 @@ fn published(node: &Node, quantile: f64, check: &mut Checker) -> Option<Publishe
     };
     let Some((low, high)) = text.split_once("..") else {
         let time = check.duration(node, BOUNDS)?;
-        return Some(PublishedQuantile {
-            quantile,
-            low: time,
-            high: time,
-        });
+        return Some(PublishedQuantile { quantile, low: time, high: time });
     };
     let low = check.duration(&part(node, text, low), BOUNDS)?;
     let high = check.duration(&part(node, text, high), BOUNDS)?;
     if low > high {
         check.error(node.span.clone(), "the shorter time must come first");
     }
-    Some(PublishedQuantile {
-        quantile,
-        low,
-        high,
-    })
+    Some(PublishedQuantile { quantile, low, high })
 }
 
-/// A part of a scalar, as a node of its own. Where the text stands as it is read (not quoted), errors
-/// point at the part alone.
+/// Returns a part of a scalar as its own node. If the scalar is not quoted, errors point at the part alone.
 fn part(node: &Node, whole: &str, part: &str) -> Node {
     let offset = part.as_ptr() as usize - whole.as_ptr() as usize;
     let trimmed = part.trim_start();
     let begin = node.span.start + offset + part.len() - trimmed.len();
     let trimmed = trimmed.trim_end();
-    let span: Range<usize> = match node.span.len() == whole.len() {
-        true => begin..begin + trimmed.len(),
-        false => node.span.clone(),
+    let span: Range<usize> = if node.span.len() == whole.len() {
+        begin..begin + trimmed.len()
+    } else {
+        node.span.clone()
     };
-    Node {
-        span,
-        value: Value::Scalar(trimmed.to_owned()),
-    }
+    Node { span, value: Value::Scalar(trimmed.to_owned()) }
 }
 
-/// One number or `FROM..TO`.
+/// Reads one number or `FROM..TO`.
 fn bounds<T: Copy + PartialOrd>(
     node: &Node,
     parse: impl Fn(&str) -> Option<T>,
@@ -146,14 +119,10 @@ fn bounds<T: Copy + PartialOrd>(
 ) -> Option<(T, T)> {
     let text = check.text(node)?;
     let (low, high) = text.split_once("..").unwrap_or((&text, &text));
-    let bounds = parse(low.trim()).zip(parse(high.trim()));
-    let bounds = bounds.filter(|(low, high)| low <= high);
+    let bounds = parse(low.trim()).zip(parse(high.trim())).filter(|(low, high)| low <= high);
     if bounds.is_none() {
         check
-            .error(
-                node.span.clone(),
-                format!("`{}` is neither a number nor a range", short(&text)),
-            )
+            .error(node.span.clone(), format!("`{}` is neither a number nor a range", short(&text)))
             .hint("write `100`, or `900..1000`");
     }
     bounds

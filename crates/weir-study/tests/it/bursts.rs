@@ -1,4 +1,4 @@
-//! Bursts of an open load: what they must fit into.
+//! Tests of bursts of an open load, which must fit connections and slices.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use weir_study::{Scale, StudyErrors, parse_scaled};
 
 use crate::context;
 
-/// A study with `load` after a closed one, and `slice` as written, at a scale.
+/// Reads a study with `load` after a closed one, and with the line `slice`, at a scale.
 fn study(load: &str, slice: &str, scale: &str) -> Result<Study, StudyErrors> {
     let text = format!(
         "weir: 1\n\

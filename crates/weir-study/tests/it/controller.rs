@@ -1,4 +1,4 @@
-//! A proxy that a controller of a cluster configures.
+//! Tests of proxies that a controller of a cluster configures.
 
 use weir_model::study::SysctlMeans;
 use weir_parameters::{Catalog, Controller};
@@ -6,7 +6,7 @@ use weir_study::CheckContext;
 
 use crate::{messages_of, read};
 
-/// A study of a controller with these lines, and these arms.
+/// Returns a study with a controller and arms in these words.
 fn study(controller: &str, arms: &str) -> String {
     format!(
         "weir: 1\nname: example\nquestion: Does it matter?\n\
@@ -39,7 +39,7 @@ fn arms_are_settings_of_the_controller_s_objects() {
     assert_eq!(names, expected);
 }
 
-/// What changes between two searches is known by an A/A arm alone.
+/// A search in turn has an A/A arm by default, because it alone shows the changes between two searches.
 #[test]
 fn capacities_in_turn_have_an_a_a_arm_by_themselves() {
     let arms = "arms: [{name: a, settings: {keepalive_requests: 7}}]";
@@ -51,7 +51,7 @@ fn capacities_in_turn_have_an_a_a_arm_by_themselves() {
     }
 }
 
-/// One more instance.
+/// A second instance of the controller.
 const BESIDE: &str =
     "beside: [{address: '10.96.7.8:80', config: configmap/b, workload: deployment/b}]";
 
@@ -64,10 +64,7 @@ fn each_arm_has_each_instance_of_a_controller_equally_often() {
     let study = read(&format!("{text}a/a: false\nblocks: {{instances: 5}}\n")).unwrap();
     let (_, controller) = study.controlled().unwrap();
     assert_eq!(controller.beside[0].instance.namespace, "ingress-nginx");
-    assert_eq!(
-        controller.beside[0].instance.objects["config"],
-        "configmap/b"
-    );
+    assert_eq!(controller.beside[0].instance.objects["config"], "configmap/b");
     assert!(!study.is_in_turn());
     assert_eq!(study.blocks.instances, 6);
     let unread = "beside: [{address: '10.96.7.8:80', config: configmap/b}]";
@@ -78,10 +75,7 @@ fn each_arm_has_each_instance_of_a_controller_equally_often() {
             &*in_common,
             "two instances of the controller have configmap/settings in ingress-nginx in common",
         ),
-        (
-            &one_proxy,
-            "two instances of the controller have 10.96.7.7:80 in common",
-        ),
+        (&one_proxy, "two instances of the controller have 10.96.7.7:80 in common"),
         (unread, "weir could not tell whether a setting is in force"),
         (
             BESIDE,
@@ -92,7 +86,7 @@ fn each_arm_has_each_instance_of_a_controller_equally_often() {
     }
 }
 
-/// What a controller is said to be, and the error.
+/// Changes the text of a controller and expects an error.
 #[test]
 fn a_controller_is_named_with_its_objects() {
     let without = |part: &str| WHOLE.replace(part, "");
@@ -104,21 +98,13 @@ fn a_controller_is_named_with_its_objects() {
             ARMS,
             "`ingres-nginx` is not `contour`, `envoy-gateway`, `ingress-nginx` or `nginx-ingress` [ingress-nginx]",
         ),
-        (
-            without("namespace: ingress-nginx, "),
-            ARMS,
-            "a controller needs the key `namespace`",
-        ),
+        (without("namespace: ingress-nginx, "), ARMS, "a controller needs the key `namespace`"),
         (
             without("config: configmap/settings, "),
             ARMS,
             "a controller needs the key `config`, the ConfigMap that the controller is started",
         ),
-        (
-            WHOLE.replace("configmap/", "secret/"),
-            ARMS,
-            "`secret/settings` is not `configmap/NAME`",
-        ),
+        (WHOLE.replace("configmap/", "secret/"), ARMS, "`secret/settings` is not `configmap/NAME`"),
         (
             WHOLE.replace("configmap/settings", "settings"),
             ARMS,
@@ -129,21 +115,9 @@ fn a_controller_is_named_with_its_objects() {
             ARMS,
             "`configmap/a/b/c` is not `configmap/NAME`",
         ),
-        (
-            format!("{WHOLE}, wrkload: x"),
-            ARMS,
-            "a controller has no key `wrkload`",
-        ),
-        (
-            format!("{WHOLE}, within: 1ms"),
-            ARMS,
-            "`1ms` is not a duration",
-        ),
-        (
-            no_workload.clone(),
-            gzip,
-            "weir could not tell whether a setting is in force",
-        ),
+        (format!("{WHOLE}, wrkload: x"), ARMS, "a controller has no key `wrkload`"),
+        (format!("{WHOLE}, within: 1ms"), ARMS, "`1ms` is not a duration"),
+        (no_workload.clone(), gzip, "weir could not tell whether a setting is in force"),
         (
             format!("{no_workload}, read: [nginx, -T]"),
             ARMS,
@@ -158,17 +132,14 @@ fn a_controller_is_named_with_its_objects() {
     assert_eq!(messages_of(&without), ["a proxy needs the key `address`"]);
 }
 
-/// Objects of several namespaces, and a controller that reads one of them at its start only.
+/// Names objects in several namespaces, for a controller that reads one of them at its start only.
 #[test]
 fn what_reads_an_object_once_has_to_be_started_anew() {
     let contour = |more: &str| {
         let objects =
             format!("is: contour, namespace: projectcontour, workload: daemonset/envoy{more}");
-        study(
-            &objects,
-            "arms: [{name: a, settings: {max_connections: 7}}]",
-        )
-        .replace("kind: nginx", "kind: envoy")
+        study(&objects, "arms: [{name: a, settings: {max_connections: 7}}]")
+            .replace("kind: nginx", "kind: envoy")
     };
     let found = read(&contour(", service: service/shop/web")).unwrap();
     let (_, controller) = found.controlled().unwrap();
@@ -181,53 +152,32 @@ fn what_reads_an_object_once_has_to_be_started_anew() {
         &contour(", service: service/shop/web, file: configmap/contour"),
         "Contour reads the `file` at its start only",
     );
-    for more in [
-        "contour: deployment/contour",
-        "restart: [systemctl, restart, contour]",
-    ] {
+    for more in ["contour: deployment/contour", "restart: [systemctl, restart, contour]"] {
         let text = contour(&format!(
             ", service: service/shop/web, config: contourconfiguration/contour, {more}"
         ));
         read(&text).unwrap();
     }
-    is_refused(
-        &contour(""),
-        "`max_connections` is set in the `service`, which is not named",
-    );
+    is_refused(&contour(""), "`max_connections` is set in the `service`, which is not named");
 }
 
 #[test]
 fn what_a_controller_cannot_set_is_refused() {
     for (arm, message) in [
-        (
-            "settings: {sendfile: off}",
-            "ingress-nginx cannot set `sendfile`",
-        ),
-        (
-            "settings: {fs.file-max: 1048576}",
-            "ingress-nginx cannot set `fs.file-max`",
-        ),
+        ("settings: {sendfile: off}", "ingress-nginx cannot set `sendfile`"),
+        ("settings: {fs.file-max: 1048576}", "ingress-nginx cannot set `fs.file-max`"),
         (
             "settings: {access_log: buffered}",
             "ingress-nginx has no word for `access_log: buffered`",
         ),
-        (
-            "settings: {cpu_limit: 5m}",
-            "`cpu_limit`: `5m` is not a number of CPUs",
-        ),
-        (
-            "proxy: haproxy",
-            "an arm has a proxy of its own, and the study's has a controller",
-        ),
+        ("settings: {cpu_limit: 5m}", "`cpu_limit`: `5m` is not a number of CPUs"),
+        ("proxy: haproxy", "an arm has a proxy of its own, and the study's has a controller"),
     ] {
-        is_refused(
-            &study(WHOLE, &format!("arms: [{{name: a, {arm}}}]")),
-            message,
-        );
+        is_refused(&study(WHOLE, &format!("arms: [{{name: a, {arm}}}]")), message);
     }
 }
 
-/// What pods have is for a study with a controller, and replicas for a Deployment.
+/// Parameters of pods need a controller, and `replicas` needs a Deployment.
 #[test]
 fn what_pods_have_is_of_a_workload() {
     let arms = "arms: [{name: a, settings: {replicas: 3, cpu_limit: 500m}}]";
@@ -248,35 +198,22 @@ fn what_pods_have_is_of_a_workload() {
         let id = placed.split(':').next().unwrap_or_default();
         let nowhere = WHOLE.replace(", workload: deployment/controller", "");
         let message = format!("`{id}` is set in the `workload`, which is not named");
-        is_refused(
-            &study(&format!("{nowhere}, read: [nginx, -T]"), &of(placed)),
-            &message,
-        );
+        is_refused(&study(&format!("{nowhere}, read: [nginx, -T]"), &of(placed)), &message);
     }
     for (setting, message) in [
-        (
-            "node_selector: ingress",
-            "`node_selector`: `ingress` is not labels with their values",
-        ),
-        (
-            "tolerations: 'node.kubernetes.io/not-ready:NoExecute'",
-            "`tolerations`: ",
-        ),
+        ("node_selector: ingress", "`node_selector`: `ingress` is not labels with their values"),
+        ("tolerations: 'node.kubernetes.io/not-ready:NoExecute'", "`tolerations`: "),
         ("pod_affinity: 'app in (a)'", "`pod_affinity`: "),
     ] {
         is_refused(&study(WHOLE, &of(setting)), message);
     }
-    let own = study(WHOLE, arms).replace(
-        &format!(", address: '10.96.7.7:80', controller: {{{WHOLE}}}"),
-        "",
-    );
-    is_refused(
-        &own,
-        "`cpu_limit` is of pods, and the proxy has no `controller`",
-    );
+    let own = study(WHOLE, arms)
+        .replace(&format!(", address: '10.96.7.7:80', controller: {{{WHOLE}}}"), "");
+    is_refused(&own, "`cpu_limit` is of pods, and the proxy has no `controller`");
 }
 
-/// How the kernel is set decides what can be, and where; an Ingress that a study names is one of its objects.
+/// The means of setting the kernel decide which settings are possible, and where. An Ingress that a study names is one
+/// of its objects.
 #[test]
 fn the_kernel_is_set_by_the_means_that_a_study_names() {
     let host = "arms: [{name: a, settings: {net.core.netdev_max_backlog: 5000}}]";
@@ -290,11 +227,7 @@ fn the_kernel_is_set_by_the_means_that_a_study_names() {
         assert_eq!(read.controlled().unwrap().1.sysctls, expected);
         let remarks = weir_study::remarks(&read, &Catalog::builtin(), &crate::context());
         let is_told = remarks.iter().any(|one| one.text.contains("privileged"));
-        assert_eq!(
-            is_told,
-            expected != SysctlMeans::Pods,
-            "{means}: {remarks:?}"
-        );
+        assert_eq!(is_told, expected != SysctlMeans::Pods, "{means}: {remarks:?}");
     }
     read(&study(&of("node"), host)).unwrap();
     let cannot = "ingress-nginx cannot set `net.core.netdev_max_backlog`";
@@ -304,21 +237,12 @@ fn the_kernel_is_set_by_the_means_that_a_study_names() {
     let unnamed = WHOLE.replace(", workload: deployment/controller", ", read: [nginx, -T]");
     let message = "`net.core.somaxconn` is set in the `workload`, which is not named";
     for means in ["pods", "init-container", "node"] {
-        is_refused(
-            &study(&format!("{unnamed}, sysctls: {means}"), ARMS),
-            message,
-        );
+        is_refused(&study(&format!("{unnamed}, sysctls: {means}"), ARMS), message);
     }
     let beside = study(&format!("{}, {BESIDE}", of("node")), ARMS);
-    is_refused(
-        &beside,
-        "instances on one node have `net.core.somaxconn` in common",
-    );
+    is_refused(&beside, "instances on one node have `net.core.somaxconn` in common");
     // Nobody has allowed it.
-    let context = CheckContext {
-        node_sysctls: false,
-        ..crate::context()
-    };
+    let context = CheckContext { node_sysctls: false, ..crate::context() };
     let refused = |means: &str| {
         let text = study(&of(means), ARMS);
         weir_study::parse(&text, "study.yaml", &Catalog::builtin(), &context)
@@ -326,10 +250,7 @@ fn the_kernel_is_set_by_the_means_that_a_study_names() {
     refused("init-container").unwrap();
     let errors = refused("node").unwrap_err();
     let first = &errors.errors()[0];
-    assert!(
-        first.message.contains("the kernel of the cluster's nodes"),
-        "{first:?}"
-    );
+    assert!(first.message.contains("the kernel of the cluster's nodes"), "{first:?}");
 }
 
 #[test]
@@ -337,33 +258,21 @@ fn an_ingress_is_an_object_of_the_study() {
     let arms = "arms: [{name: a, settings: {proxy_buffering: on}}]";
     let whole = format!("{WHOLE}, ingress: ingress/shop/web");
     let read = read(&study(&whole, arms)).unwrap();
-    assert_eq!(
-        read.controlled().unwrap().1.first.objects["ingress"],
-        "ingress/shop/web"
-    );
+    assert_eq!(read.controlled().unwrap().1.first.objects["ingress"], "ingress/shop/web");
     let wrong = format!("{WHOLE}, ingress: httpproxy/web");
-    is_refused(
-        &study(&wrong, arms),
-        "`httpproxy/web` is not `ingress/NAME`",
-    );
+    is_refused(&study(&wrong, arms), "`httpproxy/web` is not `ingress/NAME`");
     // What one instance has by its Ingress, the other must not have by its ConfigMap.
     let beside = study(&format!("{whole}, {BESIDE}"), arms);
-    is_refused(
-        &beside,
-        "`proxy_buffering` is set in the `ingress`, which is not named",
-    );
+    is_refused(&beside, "`proxy_buffering` is set in the `ingress`, which is not named");
 }
 
 #[track_caller]
 fn is_refused(text: &str, message: &str) {
     let messages = messages_of(text);
-    assert!(
-        messages.iter().any(|one| one.starts_with(message)),
-        "{message}: {messages:?}"
-    );
+    assert!(messages.iter().any(|one| one.starts_with(message)), "{message}: {messages:?}");
 }
 
-/// Every controller's file says of each of its rows where it stands, and names objects that it has.
+/// Every controller's file has a place for each of its rows, and the rows name existing objects.
 #[test]
 fn every_row_of_a_controller_has_a_place() {
     let catalog = weir_parameters::Catalog::builtin();
@@ -377,14 +286,8 @@ fn every_row_of_a_controller_has_a_place() {
             let Some(place) = place else {
                 continue;
             };
-            assert!(
-                controller.objects.contains_key(&place.object),
-                "{id}: {place:?}"
-            );
-            assert!(
-                place.at.starts_with('/') && !place.at.contains('{'),
-                "{id}: {place:?}"
-            );
+            assert!(controller.objects.contains_key(&place.object), "{id}: {place:?}");
+            assert!(place.at.starts_with('/') && !place.at.contains('{'), "{id}: {place:?}");
             placed += 1;
         }
         assert!(placed > 10, "{}: {placed}", controller.name);

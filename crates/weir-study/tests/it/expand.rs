@@ -1,4 +1,4 @@
-//! Designs become arms.
+//! Tests of the expansion of designs to arms.
 
 use std::time::Duration;
 
@@ -20,8 +20,7 @@ fn names(study: &Study) -> Vec<&str> {
 }
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let owned = |(id, level): &(&str, &str)| ((*id).to_owned(), (*level).to_owned());
-    pairs.iter().map(owned).collect()
+    pairs.iter().map(|(id, level)| ((*id).to_owned(), (*level).to_owned())).collect()
 }
 
 #[test]
@@ -38,10 +37,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(names(&study), ["baseline", "same-as-baseline"]);
     let stock = &study.arms[0].settings;
     assert_eq!(stock["gzip"], "on");
-    assert_eq!(
-        stock["worker_processes"], "1",
-        "the study's own comes over Debian's"
-    );
+    assert_eq!(stock["worker_processes"], "1", "the study's own comes over Debian's");
 }
 
 #[test]
@@ -83,13 +79,10 @@ fn one_at_a_time_makes_an_arm_per_level_but_the_baselines() {
         "open_file_cache=max=10-inactive=5s",
     ];
     assert_eq!(names(&study), expected);
-    assert_eq!(
-        study.arms[4].changes["open_file_cache"],
-        "max=10 inactive=5s"
-    );
+    assert_eq!(study.arms[4].changes["open_file_cache"], "max=10 inactive=5s");
 }
 
-/// Where nobody knows which version will run, no level that was some version's default is left out.
+/// If the version is not known, no level is left out that was the default of some version.
 #[test]
 fn a_default_that_depends_on_the_version_is_the_baselines_where_the_version_is_known() {
     let text = with("a/a: false\none-at-a-time: {keepalive_requests: [100, 1000]}");
@@ -120,48 +113,27 @@ fn an_arm_may_be_another_proxy_or_another_configuration() {
     };
     assert_eq!(study.proxy_of(baseline), &study.proxy);
     let proxy = study.proxy_of(other);
-    assert_eq!(
-        (proxy.kind, &proxy.role),
-        (ProxyKind::Haproxy, &ProxyRole::ReverseProxy)
-    );
+    assert_eq!((proxy.kind, &proxy.role), (ProxyKind::Haproxy, &ProxyRole::ReverseProxy));
     assert_eq!(other.settings, Catalog::builtin().stock(ProxyKind::Haproxy));
     assert_eq!(other.changes, settings(&[]));
-    assert_eq!(
-        bare.settings,
-        settings(&[]),
-        "neither Debian's nor the study's"
-    );
-    let own = study
-        .proxy_of(mine)
-        .configuration
-        .as_ref()
-        .expect("its own");
-    assert_eq!(
-        (own.file.to_str(), own.port),
-        (Some("/etc/nginx/nginx.conf"), Some(80))
-    );
-    assert_eq!(
-        mine.settings,
-        settings(&[("gzip", "off")]),
-        "and nothing of Debian's"
-    );
+    assert_eq!(bare.settings, settings(&[]), "neither Debian's nor the study's");
+    let own = study.proxy_of(mine).configuration.as_ref().expect("its own");
+    assert_eq!((own.file.to_str(), own.port), (Some("/etc/nginx/nginx.conf"), Some(80)));
+    assert_eq!(mine.settings, settings(&[("gzip", "off")]), "and nothing of Debian's");
     assert_eq!(study.proxy_kinds(), [ProxyKind::Nginx, ProxyKind::Haproxy]);
 }
 
-/// A file may say anything, so no level counts as the program's default.
+/// A user's file may set anything, so no level counts as the program's default.
 #[test]
 fn a_users_configuration_has_no_defaults_that_anybody_knows() {
     let own = |rest: &str| {
         let started = "{kind: nginx, settings: {worker_processes: 1}}";
         let text = with(&format!("a/a: false\n{rest}"));
-        read(&text.replace(
-            started,
-            "{kind: nginx, configuration: /etc/nginx/nginx.conf}",
-        ))
+        read(&text.replace(started, "{kind: nginx, configuration: /etc/nginx/nginx.conf}"))
     };
     // `gzip on` and the limits may stand anywhere in the file.
-    let study = own("arms: [{name: a, settings: {gzip_comp_level: 5, worker_connections: 4096}}]");
-    let study = study.expect("a study");
+    let study = own("arms: [{name: a, settings: {gzip_comp_level: 5, worker_connections: 4096}}]")
+        .expect("a study");
     assert_eq!(remarks(&study, &Catalog::builtin(), &context()), []);
     let study = own("arms: [{name: off, settings: {gzip: off}}]").expect("a study");
     assert_eq!(study.arms[1].changes, settings(&[("gzip", "off")]));
@@ -195,11 +167,8 @@ fn within_strata_each_arm_is_compared_with_its_own_stratums() {
          factorial: {transport: [tcp, sockmap], keepalive_requests: [1000, 50]}\n\
          stratify: keepalive_requests\n",
     );
-    let against: Vec<(&str, usize, Settings)> = study
-        .arms
-        .iter()
-        .map(|arm| (&*arm.name, arm.against, arm.changes.clone()))
-        .collect();
+    let against: Vec<(&str, usize, Settings)> =
+        study.arms.iter().map(|arm| (&*arm.name, arm.against, arm.changes.clone())).collect();
     let sockmap = || settings(&[("transport", "sockmap")]);
     #[rustfmt::skip]
     let expected = [
@@ -223,10 +192,7 @@ fn a_factorial_has_every_combination_once() {
         "access_log=off+gzip=off",
     ];
     assert_eq!(names(&study), expected);
-    assert_eq!(
-        study.arms[5].changes,
-        settings(&[("access_log", "off"), ("gzip", "off")])
-    );
+    assert_eq!(study.arms[5].changes, settings(&[("access_log", "off"), ("gzip", "off")]));
 }
 
 #[test]
@@ -261,10 +227,7 @@ published: {source: a blog, metric: requests per second, figures: {baseline: 100
 ";
     let study = read(text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(study.question, "Is every key read?");
-    assert_eq!(
-        study.arms[0].settings,
-        settings(&[("origin_keepalive", "8")])
-    );
+    assert_eq!(study.arms[0].settings, settings(&[("origin_keepalive", "8")]));
     assert_eq!(study.origin.size, 2048);
     assert_eq!(study.origin.status, 404);
     let (low, high) = (Duration::from_millis(1), Duration::from_millis(5));
@@ -286,28 +249,18 @@ published: {source: a blog, metric: requests per second, figures: {baseline: 100
         instances: 6,
     };
     assert_eq!(study.blocks, blocks);
-    let objective = Objective {
-        metric: Metric::ResponseP99,
-        band: 0.05,
-        confidence: 0.99,
-        within: None,
-    };
+    let objective =
+        Objective { metric: Metric::ResponseP99, band: 0.05, confidence: 0.99, within: None };
     assert_eq!(study.objective, objective);
     let cpus = study.cpus.expect("they are given");
     assert_eq!(cpus.origin.to_string(), "0-1");
-    assert_eq!(
-        study.published.expect("they are given").figures["origin_keepalive=32"],
-        250.5
-    );
+    assert_eq!(study.published.expect("they are given").figures["origin_keepalive=32"], 250.5);
 }
 
 #[test]
 fn a_study_with_open_loads_only_is_judged_by_response_times() {
     let text = with("").replace("closed: true", "rate: 1000");
-    assert_eq!(
-        read(&text).map(|study| study.objective.metric),
-        Ok(Metric::ResponseP99)
-    );
+    assert_eq!(read(&text).map(|study| study.objective.metric), Ok(Metric::ResponseP99));
 }
 
 #[test]
@@ -355,23 +308,12 @@ fn keys_that_cannot_have_their_effect_are_remarks() {
 fn settings_without_effect_and_crowded_proxies_are_remarks() {
     let text = with("arms: [{name: level, settings: {gzip: off, gzip_comp_level: 9}}]")
         .replace("connections: 20", "connections: 250")
-        .replace(
-            "worker_processes: 1",
-            "worker_processes: 1, worker_connections: 400",
-        );
+        .replace("worker_processes: 1", "worker_processes: 1, worker_connections: 400");
     let study = read(&text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     let remarks = remarks(&study, &Catalog::builtin(), &context());
     assert_eq!(remarks.len(), 3, "{remarks:?}");
-    assert!(
-        remarks[0]
-            .text
-            .starts_with("arm `level`: `gzip_comp_level` has no effect")
-    );
-    assert!(
-        remarks[1]
-            .text
-            .starts_with("arm `baseline` has connections for 200 clients")
-    );
+    assert!(remarks[0].text.starts_with("arm `level`: `gzip_comp_level` has no effect"));
+    assert!(remarks[1].text.starts_with("arm `baseline` has connections for 200 clients"));
 }
 
 #[test]

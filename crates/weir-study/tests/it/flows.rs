@@ -1,5 +1,5 @@
-//! What a load is refused for in `connection` and `tls`, the keys `hold` and `size`, and the figures and
-//! limits that go with such loads.
+//! Tests of loads that are refused for `connection` or `tls`, of the keys `hold` and `size`, and of the figures and
+//! limits of such loads.
 
 use std::time::Duration;
 
@@ -8,12 +8,11 @@ use weir_model::tls::Trust;
 
 use crate::{messages_of, read, with};
 
-/// A study whose load says `keys` too, of a proxy that serves files.
+/// Returns a study with additional keys in its load, and with a proxy that serves files.
 fn text(keys: &str) -> String {
-    with("").replace("closed: true", keys).replace(
-        "kind: nginx",
-        "kind: nginx, role: {static-files: {size: 1KiB}}",
-    )
+    with("")
+        .replace("closed: true", keys)
+        .replace("kind: nginx", "kind: nginx, role: {static-files: {size: 1KiB}}")
 }
 
 fn load(keys: &str) -> LoadSpec {
@@ -31,11 +30,9 @@ fn a_load_that_says_nothing_holds_none_and_has_no_size() {
 
 #[test]
 fn a_size_is_a_file_of_its_own() {
-    for (written, bytes, target) in [
-        ("1MiB", 1 << 20, "/1048576"),
-        ("0", 0, "/0"),
-        ("1KiB", 1024, "/1024"),
-    ] {
+    for (written, bytes, target) in
+        [("1MiB", 1 << 20, "/1048576"), ("0", 0, "/0"), ("1KiB", 1024, "/1024")]
+    {
         let load = load(&format!("size: {written}"));
         let request = load.request().expect("it asks");
         assert_eq!((load.size, &*request.target), (Some(bytes), target));
@@ -81,10 +78,7 @@ fn what_cannot_be_is_refused_with_what_is_right() {
         .replace("kind: nginx", "kind: external, address: \"127.0.0.1:80\"")
         .replace("closed: true", "closed: true, size: 1MiB");
     let not_ours = "weir does not choose what an external proxy answers";
-    assert_eq!(
-        messages_of(&outside).last().map(String::as_str),
-        Some(not_ours)
-    );
+    assert_eq!(messages_of(&outside).last().map(String::as_str), Some(not_ours));
     // One arm is enough, and a matrix says it once.
     let beside = "arms: [{name: a, proxy: {kind: external, address: \"127.0.0.1:80\"}}]";
     let beside = with(beside).replace("closed: true", "closed: true, size: 1MiB");
@@ -94,11 +88,7 @@ fn what_cannot_be_is_refused_with_what_is_right() {
     let trust = "tls: {ca: ours.pem}";
     let secure = beside.replace("size: 1MiB", trust);
     let study = read(&secure).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
-    let tls = study.loads[0]
-        .main
-        .tls
-        .as_ref()
-        .expect("it is asked over TLS");
+    let tls = study.loads[0].main.tls.as_ref().expect("it is asked over TLS");
     assert_eq!(tls.trust, Trust::Ca("ours.pem".to_owned()));
     let ours = with("").replace("closed: true", &format!("closed: true, {trust}"));
     let of_others = "`ca` and `insecure` are for the certificate of an external proxy";
@@ -108,24 +98,22 @@ fn what_cannot_be_is_refused_with_what_is_right() {
 #[test]
 fn a_capacity_needs_nothing_to_compare() {
     let text = text("closed: true");
-    let study = read(&format!("{text}objective: {{capacity: 'p99 < 30ms'}}\n"));
-    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let study = read(&format!("{text}objective: {{capacity: 'p99 < 30ms'}}\n"))
+        .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!((study.arms.len(), study.capacity.len()), (1, 1));
 }
 
 #[test]
 fn a_limit_is_for_response_times_and_needs_nothing_to_compare() {
     let open = text("rate: 1000");
-    let study = read(&format!("{open}a/a: false\nobjective: {{within: 30ms}}\n"));
-    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let study = read(&format!("{open}a/a: false\nobjective: {{within: 30ms}}\n"))
+        .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(study.arms.len(), 1);
     assert_eq!(study.objective.metric, Metric::ResponseP99);
     assert_eq!(study.objective.within, Some(Duration::from_millis(30)));
     let closed = text("closed: true");
     assert_eq!(
-        messages_of(&format!(
-            "{closed}objective: {{metric: rate, within: 30ms}}\n"
-        )),
+        messages_of(&format!("{closed}objective: {{metric: rate, within: 30ms}}\n")),
         ["only a response time can have a limit"]
     );
     assert_eq!(
@@ -149,21 +137,15 @@ fn received_bytes_are_of_closed_loads() {
 #[test]
 fn published_figures_may_be_of_one_load() {
     let figures = |figures: &str| {
-        format!(
-            "{}published: {{source: s, metric: m, figures: {figures}}}\n",
-            text("closed: true")
-        )
+        format!("{}published: {{source: s, metric: m, figures: {figures}}}\n", text("closed: true"))
     };
-    let study = read(&figures("{baseline: 3, closed: {baseline: 5}}"));
-    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let study = read(&figures("{baseline: 3, closed: {baseline: 5}}"))
+        .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     let published = study.published.expect("they are given");
     assert_eq!(published.of_load("closed")["baseline"], 5.0);
     assert_eq!(published.of_load("another")["baseline"], 3.0);
     assert_eq!(
         messages_of(&figures("{close: {baselin: 5}}")),
-        [
-            "no load is named `close` [closed]",
-            "no arm is named `baselin` [baseline]"
-        ]
+        ["no load is named `close` [closed]", "no arm is named `baselin` [baseline]"]
     );
 }

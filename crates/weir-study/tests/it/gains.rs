@@ -1,4 +1,4 @@
-//! Published gains, read and refused.
+//! Tests of published gains, accepted and refused.
 
 use weir_model::study::{GainOf, Metric};
 
@@ -18,10 +18,7 @@ fn gains_are_read_for_arms_and_for_levels() {
     let [first, second] = &published.gains[..] else {
         panic!("{:?}", published.gains);
     };
-    let of = GainOf::Level {
-        id: "transport".to_owned(),
-        level: "sockmap".to_owned(),
-    };
+    let of = GainOf::Level { id: "transport".to_owned(), level: "sockmap".to_owned() };
     assert_eq!((&first.of, first.metric), (&of, Metric::Rate));
     assert_eq!((first.mean, first.peak), (Some(2.8), Some(3.66)));
     assert_eq!(first.load.as_deref(), Some("closed"));
@@ -53,9 +50,7 @@ fn gains_that_say_nothing_or_cannot_be_are_refused() {
          "no load is named `clsed`"),
     ];
     for (entry, expected) in cases {
-        let text = with(&format!(
-            "{ARMS}\npublished:\n  source: s\n  gains: [{{{entry}}}]"
-        ));
+        let text = with(&format!("{ARMS}\npublished:\n  source: s\n  gains: [{{{entry}}}]"));
         let errors = read(&text).expect_err(entry);
         assert_eq!(errors.errors()[0].message, expected, "{entry}");
     }

@@ -1,5 +1,5 @@
-//! Kernel parameters and limits in studies, and users' own parameters: wherever those of the proxy may
-//! stand, with errors as good.
+//! Tests of kernel parameters and limits in studies, and of parameters that users add. They are allowed wherever those
+//! of the proxy are, with errors as good.
 
 use weir_model::record::Remark;
 use weir_model::study::Study;
@@ -17,14 +17,12 @@ fn names(study: &Study) -> Vec<&str> {
 }
 
 fn changes(study: &Study) -> Vec<Vec<(&str, &str)>> {
-    let all = study.arms.iter().map(|arm| &arm.changes);
-    all.map(|changes| {
-        changes
-            .iter()
-            .map(|(id, level)| (&**id, &**level))
-            .collect()
-    })
-    .collect()
+    study
+        .arms
+        .iter()
+        .map(|arm| &arm.changes)
+        .map(|changes| changes.iter().map(|(id, level)| (&**id, &**level)).collect())
+        .collect()
 }
 
 #[test]
@@ -74,10 +72,8 @@ fn every_way_to_write_arms_takes_them() {
 
 #[test]
 fn the_baseline_has_them_and_a_level_like_its_own_is_no_change() {
-    let text = with("a/a: false\none-at-a-time: {net.core.somaxconn: [128, 4096]}").replace(
-        "worker_processes: 1",
-        "worker_processes: 1, net.core.somaxconn: 128",
-    );
+    let text = with("a/a: false\none-at-a-time: {net.core.somaxconn: [128, 4096]}")
+        .replace("worker_processes: 1", "worker_processes: 1, net.core.somaxconn: 128");
     let study = read(&text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(names(&study)[1..], ["net.core.somaxconn=4096"]);
     assert_eq!(study.proxy.settings["net.core.somaxconn"], "128");
@@ -113,10 +109,7 @@ fn what_is_wrong_with_them_is_said_where_it_stands() {
     ] {
         let errors = read(&with(rest)).expect_err(rest);
         let error = &errors.errors()[0];
-        let nearest = error
-            .nearest
-            .as_ref()
-            .map(|nearest| format!(" [{nearest}]"));
+        let nearest = error.nearest.as_ref().map(|nearest| format!(" [{nearest}]"));
         let said = format!(
             "study.yaml:{}:{}: {}{}",
             error.line,
@@ -156,10 +149,8 @@ parameters:
 ";
     let text = with("one-at-a-time: {net.ipv4.tcp_rto_min_us: [5000, 50000]}");
     assert!(read(&text).is_err());
-    let catalog = Catalog::builtin()
-        .with_rows("mine.yaml", rows)
-        .expect("a row");
-    let study = parse(&text, "study.yaml", &catalog, &context());
-    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let catalog = Catalog::builtin().with_rows("mine.yaml", rows).expect("a row");
+    let study = parse(&text, "study.yaml", &catalog, &context())
+        .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(study.arms[3].settings["net.ipv4.tcp_rto_min_us"], "50000");
 }

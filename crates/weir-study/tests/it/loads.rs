@@ -1,5 +1,5 @@
-//! What `weir load` can do and a study can do too, in the same words: every word of a load and of the
-//! flows beside it, and what of them a study refuses.
+//! Tests of the words that a study shares with `weir load`: every word of a load and of the flows beside it, and those
+//! that a study refuses.
 
 use std::time::Duration;
 
@@ -13,10 +13,9 @@ use crate::{messages_of, read, with};
 
 const TEN: &str = "{slice: 10s}";
 
-/// A study whose load says `keys`, in slices of 10 s unless it says otherwise.
+/// Returns a study with these keys in its load, and with this section `blocks`.
 fn text(keys: &str, blocks: &str) -> String {
-    let text = with("").replace("closed: true", keys);
-    let text = text.replace("duration: 1m", "duration: 20m");
+    let text = with("").replace("closed: true", keys).replace("duration: 1m", "duration: 20m");
     format!("{text}blocks: {blocks}\n")
 }
 
@@ -37,11 +36,7 @@ fn open(flow: &mut FlowSpec) {
 
 fn resumed(resumption: Resumption) -> Option<TlsSpec> {
     let versions = vec![TlsVersion::V1_3];
-    Some(TlsSpec {
-        versions,
-        resumption,
-        ..TlsSpec::default()
-    })
+    Some(TlsSpec { versions, resumption, ..TlsSpec::default() })
 }
 
 type Changes = fn(&mut FlowSpec);
@@ -145,10 +140,7 @@ fn a_load_has_flows_beside_its_own() {
     assert_eq!(load.spin, Spin::For(Duration::from_micros(50)));
     let names: Vec<&str> = load.flows().map(|flow| &*flow.name).collect();
     assert_eq!(names, ["main", "slow", "idle", "held"]);
-    assert_eq!(
-        (load.asking(), load.held(), load.rate()),
-        (22, 107, Some(105.0))
-    );
+    assert_eq!((load.asking(), load.held(), load.rate()), (22, 107, Some(105.0)));
     assert_eq!(load.beside[0].requests[0].request.target, "/slow");
 
     let text = text(keys, TEN);
@@ -166,20 +158,15 @@ fn a_load_has_flows_beside_its_own() {
 fn a_file_of_requests_is_read_and_its_errors_have_their_place() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().display().to_string();
-    std::fs::write(
-        file.path(),
-        "requests:\n- {path: /a, weight: 2}\n- {path: /b}\n",
-    )
-    .expect("written");
+    std::fs::write(file.path(), "requests:\n- {path: /a, weight: 2}\n- {path: /b}\n")
+        .expect("written");
     let load = load(&format!("closed: true, request-set: {path}"));
     assert_eq!((load.requests.len(), load.requests[0].weight), (2, 2.0));
     std::fs::write(file.path(), "requests:\n- {path: /a, weight: 0}\n").expect("written");
     let said = refused(&format!("closed: true, request-set: {path}"), TEN);
     assert_eq!(
         said,
-        [format!(
-            "{path}:2:22: `0` is out of range: a weight must be from 0.000001 to 1000000000"
-        )]
+        [format!("{path}:2:22: `0` is out of range: a weight must be from 0.000001 to 1000000000")]
     );
 }
 

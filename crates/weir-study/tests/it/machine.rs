@@ -1,4 +1,4 @@
-//! What the machine adds: room for connections, and levels that are left to it.
+//! Tests of what depends on the machine: room for connections, and levels that are left to it.
 
 use weir_model::study::{ArmRole, Study};
 use weir_parameters::Catalog;
@@ -11,31 +11,20 @@ fn on(context: &CheckContext, text: &str) -> Result<Study, StudyErrors> {
 }
 
 fn cpus(cpus: &str) -> CheckContext {
-    CheckContext {
-        cpus_available: cpus.parse().ok(),
-        ..context()
-    }
+    CheckContext { cpus_available: cpus.parse().ok(), ..context() }
 }
 
-/// Messages and what they point at.
+/// Returns the messages, and the text that each points at.
 fn refused(context: &CheckContext, text: &str) -> Vec<(String, String)> {
     let errors = on(context, text).expect_err(text);
-    let errors = errors.errors().iter();
-    errors
-        .map(|error| (error.message.clone(), error.text.clone()))
-        .collect()
+    errors.errors().iter().map(|error| (error.message.clone(), error.text.clone())).collect()
 }
 
 #[test]
 fn connections_must_fit_into_descriptors() {
-    let small = CheckContext {
-        most_descriptors: 1024,
-        own_tables: false,
-        ..context()
-    };
+    let small = CheckContext { most_descriptors: 1024, own_tables: false, ..context() };
     let many = |load: &str, proxy: &str| {
-        let text = with("").replace("connections: 20", load);
-        let text = text.replace("worker_processes: 1", proxy);
+        let text = with("").replace("connections: 20", load).replace("worker_processes: 1", proxy);
         refused(&small, &text).remove(0)
     };
     let (message, place) = many("connections: 241", "worker_processes: 1");
@@ -52,8 +41,8 @@ fn connections_must_fit_into_descriptors() {
     assert_eq!(place, "500");
     let of_a_proxy = |load: &str| {
         let settings = "worker_processes: 1, worker_connections: 380, worker_rlimit_nofile: 400";
-        let text = with("").replace("connections: 20", load);
-        let text = text.replace("worker_processes: 1", settings);
+        let text =
+            with("").replace("connections: 20", load).replace("worker_processes: 1", settings);
         refused(&context(), &text).remove(0).0
     };
     assert_eq!(
@@ -68,26 +57,16 @@ fn connections_must_fit_into_descriptors() {
         of_a_proxy("connections: 30, hold: 300"),
         "the proxy of arm `baseline` has connections for 25 clients beside 300 held connections, and the load needs 30"
     );
-    let ports = CheckContext {
-        local_ports: 1,
-        ..context()
-    };
+    let ports = CheckContext { local_ports: 1, ..context() };
     assert_eq!(
-        refused(
-            &ports,
-            &with("").replace("connections: 20", "connections: 255")
-        )[0]
-        .0,
+        refused(&ports, &with("").replace("connections: 20", "connections: 255"))[0].0,
         "255 connections need one local port each, and 253 source addresses have 253"
     );
 }
 
 #[test]
 fn threads_with_tables_of_their_own_hold_more_than_one_limit_of_connections() {
-    let small = CheckContext {
-        most_descriptors: 2048,
-        ..context()
-    };
+    let small = CheckContext { most_descriptors: 2048, ..context() };
     let proxy = "worker_processes: 8, worker_connections: 2000, worker_rlimit_nofile: 2000";
     let text = |held: u32| {
         let load = format!("connections: 20, hold: {held}");
@@ -96,10 +75,7 @@ fn threads_with_tables_of_their_own_hold_more_than_one_limit_of_connections() {
     };
     let study = on(&small, &text(13_000));
     assert!(study.is_ok(), "{}", study.expect_err("13000").render(false));
-    let one_table = CheckContext {
-        own_tables: false,
-        ..small.clone()
-    };
+    let one_table = CheckContext { own_tables: false, ..small.clone() };
     assert_eq!(
         refused(&one_table, &text(13_000))[0].0,
         "20 connections and 13000 held ones to each of 2 arms need 26152 descriptors, and the limit is 2048"
@@ -110,10 +86,7 @@ fn threads_with_tables_of_their_own_hold_more_than_one_limit_of_connections() {
         "20 connections and 40000 held ones to each of 2 arms need 80152 descriptors, and the limit is 2048 for each of 20 threads"
     );
     // A proxy's own limit cannot be above the hard one.
-    let smaller = CheckContext {
-        most_descriptors: 1024,
-        ..context()
-    };
+    let smaller = CheckContext { most_descriptors: 1024, ..context() };
     assert_eq!(
         refused(&smaller, &text(9_000))[0].0,
         "the proxy of arm `baseline` has descriptors for 0 clients beside 9000 held connections, and the load needs 20"
@@ -122,11 +95,7 @@ fn threads_with_tables_of_their_own_hold_more_than_one_limit_of_connections() {
 
 #[test]
 fn optional_loads_without_room_are_left_out_and_the_last_one_is_an_error() {
-    let small = CheckContext {
-        most_descriptors: 1024,
-        own_tables: false,
-        ..context()
-    };
+    let small = CheckContext { most_descriptors: 1024, own_tables: false, ..context() };
     let loads = |first: &str| {
         with("").replace(
             "- {name: closed",
@@ -135,8 +104,8 @@ fn optional_loads_without_room_are_left_out_and_the_last_one_is_an_error() {
             ),
         )
     };
-    let study = on(&small, &loads("few"));
-    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let study =
+        on(&small, &loads("few")).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(study.loads.len(), 1);
     assert_eq!(study.loads[0].name, "few");
     assert_eq!(
@@ -161,18 +130,22 @@ fn levels_may_be_left_to_the_machine() {
         ("3", &[]),
     ];
     for (set, expected) in rows {
-        let study = on(&cpus(set), &text);
-        let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
-        let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
-        let names: Vec<&str> = changes.map(|arm| &*arm.name).collect();
+        let study =
+            on(&cpus(set), &text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+        let names: Vec<&str> = study
+            .arms
+            .iter()
+            .filter(|arm| arm.role == ArmRole::Change)
+            .map(|arm| &*arm.name)
+            .collect();
         assert_eq!(names, expected, "{set}");
         assert_eq!(study.left_out.len(), usize::from(expected.is_empty()));
     }
     let settings = with(
         "arms: [{name: a, settings: {worker_processes: cpus, worker_rlimit_nofile: descriptors}}]",
     );
-    let study = on(&cpus("0-3"), &settings);
-    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let study =
+        on(&cpus("0-3"), &settings).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(study.arms[2].settings["worker_processes"], "4");
     assert_eq!(study.arms[2].settings["worker_rlimit_nofile"], "524288");
 }
@@ -181,34 +154,17 @@ fn levels_may_be_left_to_the_machine() {
 fn levels_of_the_machine_are_for_numbers_and_figures_for_arms_that_could_be() {
     let messages = |rest: &str| {
         let errors = refused(&context(), &with(rest));
-        errors
-            .into_iter()
-            .map(|(message, _)| message)
-            .collect::<Vec<_>>()
+        errors.into_iter().map(|(message, _)| message).collect::<Vec<_>>()
     };
-    assert_eq!(
-        messages("one-at-a-time: {gzip: 1..cpus}"),
-        ["`gzip`: `1` is not `on` or `off`"]
-    );
+    assert_eq!(messages("one-at-a-time: {gzip: 1..cpus}"), ["`gzip`: `1` is not `on` or `off`"]);
     assert_eq!(
         messages("one-at-a-time: {worker_processes: 1..cpu}"),
         ["`worker_processes`: `1..cpu` is not `auto` or a whole number from 1 to 1024"]
     );
     let figures = "published: {source: s, metric: m, figures: {worker_processes=24: 5, worker_processes=x: 1, gzip=24: 1}}";
     assert_eq!(
-        messages(&format!(
-            "one-at-a-time: {{worker_processes: 1..cpus}}\n{figures}"
-        )),
-        [
-            "no arm is named `worker_processes=x`",
-            "no arm is named `gzip=24`"
-        ]
+        messages(&format!("one-at-a-time: {{worker_processes: 1..cpus}}\n{figures}")),
+        ["no arm is named `worker_processes=x`", "no arm is named `gzip=24`"]
     );
-    assert_eq!(
-        messages(&format!(
-            "one-at-a-time: {{worker_processes: 2}}\n{figures}"
-        ))
-        .len(),
-        3
-    );
+    assert_eq!(messages(&format!("one-at-a-time: {{worker_processes: 2}}\n{figures}")).len(), 3);
 }

@@ -1,4 +1,4 @@
-//! Studies: what is read, what is refused and how, and that nothing makes the reader fall over.
+//! Tests of studies: accepted, refused with which message, and that no input makes the reader panic.
 
 mod bounded;
 mod bursts;
@@ -19,7 +19,7 @@ use weir_model::study::{ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, StudyErrors, parse};
 
-/// A small machine: two CPUs, and the descriptor limits that systemd gives a login.
+/// Returns a small machine: two CPUs, and the descriptor limits that systemd gives a login.
 fn context() -> CheckContext {
     CheckContext {
         descriptor_limit: 1024,
@@ -39,17 +39,20 @@ fn read(text: &str) -> Result<Study, StudyErrors> {
     parse(text, "study.yaml", &catalog, &context())
 }
 
-/// Message and nearest of each error.
+/// Returns the message and the nearest name of each error.
 fn messages_of(text: &str) -> Vec<String> {
     let errors = read(text).expect_err(text);
-    let message = |error: &weir_study::StudyError| match &error.nearest {
-        Some(nearest) => format!("{} [{nearest}]", error.message),
-        None => error.message.clone(),
-    };
-    errors.errors().iter().map(message).collect()
+    errors
+        .errors()
+        .iter()
+        .map(|error| match &error.nearest {
+            Some(nearest) => format!("{} [{nearest}]", error.message),
+            None => error.message.clone(),
+        })
+        .collect()
 }
 
-/// A study that is right, with `rest` at its end.
+/// Returns a valid study, with `rest` at its end.
 fn with(rest: &str) -> String {
     format!(
         "weir: 1\n\

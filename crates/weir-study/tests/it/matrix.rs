@@ -1,4 +1,4 @@
-//! Loads as a matrix, their scale, the network, and published response times.
+//! Tests of loads as a matrix, their scale, the network, and published response times.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use weir_study::{Scale, StudyErrors, parse_scaled, remarks};
 
 use crate::{context, read};
 
-/// A study whose loads are `loads`, with `rest` at its end.
+/// Returns a study with these loads, and with `rest` at its end.
 fn text(loads: &str, rest: &str) -> String {
     format!(
         "weir: 1\nname: m\nquestion: Where?\n\
@@ -38,16 +38,10 @@ fn every_combination_is_a_load_that_knows_its_place() {
     ];
     assert_eq!(names(&study), expected);
     let last = &study.loads[5];
-    assert_eq!(
-        (last.connections, last.arrivals.clone()),
-        (300, StudyArrivals::Constant(1000.0))
-    );
+    assert_eq!((last.connections, last.arrivals.clone()), (300, StudyArrivals::Constant(1000.0)));
     assert_eq!(last.timeout, Duration::from_secs(3));
     let cell = last.cell.as_ref().expect("a cell");
-    assert_eq!(
-        (cell.connections, cell.rate, &*cell.matrix),
-        (300, Some(1000.0), "")
-    );
+    assert_eq!((cell.connections, cell.rate, &*cell.matrix), (300, Some(1000.0), ""));
 }
 
 #[test]
@@ -82,11 +76,7 @@ fn a_scale_changes_numbers_and_names_and_keeps_the_place() {
 fn cells_that_become_the_same_are_measured_once_and_that_is_said() {
     let study = scaled(&text(SMALL, ""), "0.5%").expect("it is right");
     assert_eq!(names(&study), ["c1-r1", "c1-r5", "c2-r1", "c2-r5"]);
-    assert!(
-        study.left_out[0].starts_with("2 of the loads of a matrix"),
-        "{:?}",
-        study.left_out
-    );
+    assert!(study.left_out[0].starts_with("2 of the loads of a matrix"), "{:?}", study.left_out);
 }
 
 #[test]
@@ -115,9 +105,7 @@ fn what_is_no_matrix_is_refused_with_its_place() {
 fn the_network_has_defaults_and_bounds() {
     let of = |rest: &str| read(&text(SMALL, rest));
     assert_eq!(of("").expect("right").network, NetworkSpec::default());
-    let network = of("network: {kind: namespaces, mtu: 9000}")
-        .expect("right")
-        .network;
+    let network = of("network: {kind: namespaces, mtu: 9000}").expect("right").network;
     assert_eq!((network.kind, network.mtu), (NetworkKind::Namespaces, 9000));
     let wrong = [
         "network: {kind: vlan}",
@@ -126,9 +114,8 @@ fn the_network_has_defaults_and_bounds() {
         "network: {kind: loopback, mtu: 1500}",
         "network: {name: x}",
     ];
-    let messages: Vec<String> = wrong
-        .map(|rest| of(rest).expect_err(rest).errors()[0].message.clone())
-        .into();
+    let messages: Vec<String> =
+        wrong.map(|rest| of(rest).expect_err(rest).errors()[0].message.clone()).into();
     insta::assert_debug_snapshot!(messages);
 }
 
@@ -144,16 +131,10 @@ fn published_times_are_read_whatever_the_scale() {
     let [first, second] = &published.times[..] else {
         panic!("{:?}", published.times);
     };
-    assert_eq!(
-        (first.connections, first.quantiles.len()),
-        (Some((200, 300)), 2)
-    );
+    assert_eq!((first.connections, first.quantiles.len()), (Some((200, 300)), 2));
     assert_eq!(first.quantiles[0].high, Duration::from_millis(300));
     assert_eq!(first.quantiles[1].quantile, 0.999);
-    assert_eq!(
-        (second.unchanged, second.load.as_deref()),
-        (true, Some("c150-r500"))
-    );
+    assert_eq!((second.unchanged, second.load.as_deref()), (true, Some("c150-r500")));
     assert_eq!(published.dated["b"], "it is old");
 }
 
@@ -172,7 +153,7 @@ fn published_times_that_say_nothing_or_cannot_be_are_refused() {
 }
 
 proptest! {
-    /// Whatever the axes, a matrix is refused or has each combination once, within the bound.
+    /// For any axes, a matrix is refused, or has each combination once and stays within the bound.
     #[test]
     fn a_matrix_is_bounded_and_its_names_are_unique(
         (from, count, step) in (1_u64..5000, 1_u64..600, 1_u64..300),

@@ -1,4 +1,4 @@
-//! Whatever the text, the reader answers: it never panics, and what it refuses can be shown.
+//! Tests with random text: the reader never panics, and its errors can be rendered.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -6,7 +6,7 @@ use weir_study::studies;
 
 use crate::read;
 
-/// Reads, and renders what is refused.
+/// Reads a text, and renders its errors.
 fn survives(text: &str) -> Result<(), TestCaseError> {
     if let Err(errors) = read(text) {
         prop_assert!(!errors.errors().is_empty(), "refused without a word");
@@ -19,7 +19,7 @@ fn survives(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Text that is about as likely to break a study as what people type.
+/// Pieces of text that are likely to break a study.
 #[rustfmt::skip]
 const PIECES: [&str; 24] = [
     ":", "-", "[", "]", "{", "}", "\n", "  ", "&a", "*a", "!!str", "'", "\"", "|", ">-", "#", "%",

@@ -1,11 +1,9 @@
-//! The studies that come with weir are right, and keep their promises.
+//! Tests of the studies that come with weir: they are valid, and have the documented properties.
 
 use std::time::Duration;
 
 use weir_model::load::Lifetime;
-use weir_model::study::{
-    ArmRole, Compare, LoadSpec, ProxyKind, PublishedGain, Study, StudyArrivals,
-};
+use weir_model::study::{ArmRole, Compare, LoadSpec, ProxyKind, Study, StudyArrivals};
 use weir_model::tls::{Resumption, TlsVersion};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, StudyErrors, parse, remarks, studies};
@@ -13,10 +11,7 @@ use weir_study::{CheckContext, StudyErrors, parse, remarks, studies};
 use crate::context;
 
 fn ready_made(name: &str) -> Study {
-    let study = studies()
-        .iter()
-        .find(|study| study.name == name)
-        .expect(name);
+    let study = studies().iter().find(|study| study.name == name).expect(name);
     let file = format!("studies/{name}.yaml");
     parse(study.text, &file, &Catalog::builtin(), &context()).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -67,11 +62,7 @@ fn workers_are_counted_as_far_as_the_machine_has_cpus_and_once_more_by_nginx() {
     };
     let expected = sorted(few.map(str::to_owned).to_vec());
     assert_eq!(sorted(arms("0")), expected);
-    for (cpus, levels) in [
-        ("0-1", &[2][..]),
-        ("0-7", &[2, 4, 8]),
-        ("0-23", &[2, 4, 8, 16, 24]),
-    ] {
+    for (cpus, levels) in [("0-1", &[2][..]), ("0-7", &[2, 4, 8]), ("0-23", &[2, 4, 8, 16, 24])] {
         let names = arms(cpus);
         assert_eq!(names.len(), few.len() + 2 * levels.len(), "{names:?}");
         for level in levels {
@@ -85,17 +76,12 @@ fn workers_are_counted_as_far_as_the_machine_has_cpus_and_once_more_by_nginx() {
 #[test]
 fn every_file_in_the_folder_is_ready_made() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
-    let names = std::fs::read_dir(folder)
-        .expect("the folder is in the repository")
-        .map(|file| {
-            let file = file.expect("a readable folder").file_name();
-            file.to_string_lossy().into_owned()
-        });
+    let names = std::fs::read_dir(folder).expect("the folder is in the repository").map(|file| {
+        let file = file.expect("a readable folder").file_name();
+        file.to_string_lossy().into_owned()
+    });
     let mut names: Vec<String> = names.collect();
-    let mut known: Vec<String> = studies()
-        .iter()
-        .map(|s| format!("{}.yaml", s.name))
-        .collect();
+    let mut known: Vec<String> = studies().iter().map(|s| format!("{}.yaml", s.name)).collect();
     names.sort();
     known.sort();
     assert_eq!(names, known);
@@ -105,12 +91,7 @@ fn every_file_in_the_folder_is_ready_made() {
 fn the_demo_is_short_and_has_few_arms() {
     let study = ready_made("stock-reverse-proxy");
     let pilot = Duration::from_secs(15);
-    let whole: Duration = study
-        .loads
-        .iter()
-        .map(|load| load.duration)
-        .sum::<Duration>()
-        + pilot;
+    let whole: Duration = study.loads.iter().map(|load| load.duration).sum::<Duration>() + pilot;
     assert!(whole <= Duration::from_secs(270), "{whole:?}");
     assert_eq!(study.arms.len(), 8);
     assert_eq!(study.arms[0].name, "baseline");
@@ -136,37 +117,26 @@ fn the_published_steps_build_on_each_other() {
     assert_eq!(published.figures.len(), 4);
 }
 
-/// The same on a machine with so many CPUs and a hard limit of so many descriptors.
+/// Reads a study on a machine with these CPUs and this hard limit of descriptors.
 fn on_a_machine(name: &str, cpus: &str, most_descriptors: u64) -> Study {
     read_on_a_machine(name, cpus, most_descriptors).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn read_on_a_machine(name: &str, cpus: &str, most_descriptors: u64) -> Result<Study, StudyErrors> {
     let study = studies().iter().find(|study| study.name == name);
-    let context = CheckContext {
-        cpus_available: cpus.parse().ok(),
-        most_descriptors,
-        ..context()
-    };
+    let context = CheckContext { cpus_available: cpus.parse().ok(), most_descriptors, ..context() };
     let text = study.expect(name).text;
     parse(text, name, &Catalog::builtin(), &context)
 }
 
 #[test]
 fn studies_by_workers_have_the_published_arms_on_the_published_machine_and_fewer_on_a_small_one() {
-    for name in [
-        "requests-by-workers",
-        "tls-transactions-by-workers",
-        "throughput-by-workers",
-    ] {
+    for name in ["requests-by-workers", "tls-transactions-by-workers", "throughput-by-workers"] {
         let large = on_a_machine(name, "0-23", 524_288);
         let published = large.published.expect(name);
         for load in &large.loads {
             let figures = published.of_load(&load.name);
-            let arms = large
-                .arms
-                .iter()
-                .filter(|arm| arm.role != ArmRole::SameAsBaseline);
+            let arms = large.arms.iter().filter(|arm| arm.role != ArmRole::SameAsBaseline);
             let arms: Vec<&String> = arms.map(|arm| &arm.name).collect();
             let mut of_figures: Vec<&String> = figures.keys().collect();
             of_figures.sort_by_key(|name| name.len());
@@ -186,7 +156,7 @@ fn studies_by_workers_have_the_published_arms_on_the_published_machine_and_fewer
     assert_eq!(tls.resumption, Resumption::Off);
 }
 
-/// Each proxy's word for what is the same for all of them.
+/// Compares the settings that have different names in each proxy, but must be the same for all.
 #[test]
 fn five_proxies_are_compared_on_equal_terms() {
     for name in ["which-proxy", "tls-termination"] {
@@ -246,9 +216,7 @@ fn studies_of_a_bypass_have_an_arm_of_tcp_for_each_of_theirs_and_gains_that_are_
         for (cpus, workers) in [("0", 1), ("0-1", 2), ("0-3", 3)] {
             let study = on_a_machine(name, cpus, 524_288);
             let arms = study.arms.iter();
-            let arms: Vec<_> = arms
-                .filter(|arm| arm.role != ArmRole::SameAsBaseline)
-                .collect();
+            let arms: Vec<_> = arms.filter(|arm| arm.role != ArmRole::SameAsBaseline).collect();
             assert_eq!(arms.len(), workers * levels, "{name} on {cpus}");
             for arm in arms {
                 let against = &study.arms[arm.against];
@@ -262,16 +230,14 @@ fn studies_of_a_bypass_have_an_arm_of_tcp_for_each_of_theirs_and_gains_that_are_
                 _ => None,
             });
             let rates: Vec<_> = rates.collect();
-            let tails = [
-                ("tail-20", 0.2),
-                ("tail-40", 0.4),
-                ("tail-60", 0.6),
-                ("tail-80", 0.8),
-            ];
+            let tails = [("tail-20", 0.2), ("tail-40", 0.4), ("tail-60", 0.6), ("tail-80", 0.8)];
             assert_eq!(rates, tails, "{name}");
             for load in &study.loads {
-                let of_load = |gain: &&PublishedGain| gain.load.as_ref() == Some(&load.name);
-                let gains = published.gains.iter().filter(of_load).count();
+                let gains = published
+                    .gains
+                    .iter()
+                    .filter(|gain| gain.load.as_ref() == Some(&load.name))
+                    .count();
                 let is_one = load.arrivals == StudyArrivals::Closed || load.name == "tail-60";
                 assert_eq!(gains, usize::from(is_one), "{}", load.name);
             }
@@ -297,18 +263,11 @@ fn none_takes_longer_than_a_quarter_of_an_hour_but_for_the_whole_matrix() {
 #[test]
 fn the_studies_in_the_documentation_are_right() {
     let text = include_str!("../../../../docs/study.md");
-    let examples: Vec<&str> = text
-        .split("```yaml\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("```").next())
-        .collect();
+    let examples: Vec<&str> =
+        text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert_eq!(examples.len(), 7);
     for example in examples {
         let read = parse(example, "docs/study.md", &Catalog::builtin(), &context());
-        assert!(
-            read.is_ok(),
-            "{}",
-            read.expect_err("it is not right").render(false)
-        );
+        assert!(read.is_ok(), "{}", read.expect_err("it is not right").render(false));
     }
 }

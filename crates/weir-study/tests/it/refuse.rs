@@ -1,8 +1,8 @@
-//! What is refused, and in which words. The snapshots are what a person reads.
+//! Tests of errors and their messages. The snapshots are the text for users.
 
 use crate::{messages_of, read, with};
 
-/// The errors of a study, rendered.
+/// Renders the errors of a study.
 fn refused(text: &str) -> String {
     match read(text) {
         Ok(study) => panic!("accepted: {study:?}"),
@@ -15,7 +15,7 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// Message and nearest of each error in a study that is right but for `rest`.
+/// Returns the message and the nearest name of each error in a study that is valid except for `rest`.
 fn messages(rest: &str) -> Vec<String> {
     messages_of(&with(rest))
 }
@@ -99,10 +99,7 @@ fn a_proxy_that_weir_does_not_start_has_no_settings_in_any_arm() {
     }
     let arm = "arms: [{name: a, proxy: {kind: external, address: \"192.0.2.7:80\"}, \
                settings: {transport: sockmap}}]";
-    assert_eq!(
-        messages(arm),
-        ["`transport` is for a proxy that weir starts"]
-    );
+    assert_eq!(messages(arm), ["`transport` is for a proxy that weir starts"]);
     // The other way round it is another's setting.
     let arm = "arms: [{name: a, proxy: nginx, settings: {transport: sockmap}}]";
     assert!(read(&external(arm)).is_ok());
@@ -128,10 +125,7 @@ fn a_stratum_needs_an_arm_that_its_others_are_compared_with() {
             error.message,
             "no arm has worker_processes=2 and the baseline's levels otherwise"
         );
-        assert_eq!(
-            (&*error.text, error.hint.as_deref()),
-            ("factorial", Some(hint))
-        );
+        assert_eq!((&*error.text, error.hint.as_deref()), ("factorial", Some(hint)));
     }
     // What was refused may be the level that is missing.
     let refused = messages(
@@ -154,10 +148,7 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn what_is_not_yaml_is_said_with_its_place() {
-    insta::assert_snapshot!(
-        "not_a_study_broken",
-        refused("weir: 1\nname: [a, b\nquestion: {\n")
-    );
+    insta::assert_snapshot!("not_a_study_broken", refused("weir: 1\nname: [a, b\nquestion: {\n"));
     insta::assert_snapshot!("not_a_study_empty", refused(""));
     insta::assert_snapshot!("not_a_study_a_list", refused("- just\n- a list\n"));
     insta::assert_snapshot!("not_a_study_two_documents", refused(&with("---\nweir: 1")));
@@ -166,10 +157,7 @@ fn what_is_not_yaml_is_said_with_its_place() {
 #[test]
 fn anchors_and_bombs_are_refused_at_once() {
     let mut bomb = with("a: &a [x, x, x, x, x, x, x, x, x]");
-    for (one, other) in ["ab", "bc", "cd", "de", "ef", "fg"]
-        .iter()
-        .map(|p| p.split_at(1))
-    {
+    for (one, other) in ["ab", "bc", "cd", "de", "ef", "fg"].iter().map(|p| p.split_at(1)) {
         let nine = [format!("*{one}"); 1].join(", ");
         bomb += &format!("{other}: &{other} [{}]\n", [nine.as_str(); 9].join(", "));
     }
@@ -287,10 +275,7 @@ fn columns_count_characters_and_files_are_named() {
     assert_eq!((error.line, error.column, error.text.as_str()), (7, 1, "é"));
     let text = with("origin: {content-type: \"ä/ä\", sise: 1}");
     let errors = read(&text).expect_err("unknown key");
-    assert_eq!(
-        errors.to_string(),
-        "study.yaml:7:31: an origin has no key `sise`"
-    );
+    assert_eq!(errors.to_string(), "study.yaml:7:31: an origin has no key `sise`");
 }
 
 #[test]
@@ -299,11 +284,7 @@ fn an_error_is_one_line_whatever_was_written() {
     let errors = read(&with(&format!("{long}: 1\n\"a\\nb\\e[31m\": 1"))).expect_err("two keys");
     let lines = errors.to_string();
     assert_eq!(lines.lines().count(), 2, "{lines}");
-    assert!(
-        lines
-            .lines()
-            .all(|line| line.len() < 120 && !line.contains('\u{1b}'))
-    );
+    assert!(lines.lines().all(|line| line.len() < 120 && !line.contains('\u{1b}')));
 }
 
 #[test]

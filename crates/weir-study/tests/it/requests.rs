@@ -1,4 +1,4 @@
-//! Files of requests: what is read, and what is refused.
+//! Tests of files of requests, accepted and refused.
 
 use weir_model::load::RequestSpec;
 use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec, WeightedRequest};
@@ -17,11 +17,14 @@ fn read(text: &str) -> Result<Vec<WeightedRequest>, StudyErrors> {
 
 fn refused(text: &str) -> Vec<String> {
     let errors = read(text).expect_err(text);
-    let message = |error: &weir_study::StudyError| match &error.nearest {
-        Some(nearest) => format!("{error} [{nearest}]"),
-        None => error.to_string(),
-    };
-    errors.errors().iter().map(message).collect()
+    errors
+        .errors()
+        .iter()
+        .map(|error| match &error.nearest {
+            Some(nearest) => format!("{error} [{nearest}]"),
+            None => error.to_string(),
+        })
+        .collect()
 }
 
 #[test]
@@ -50,12 +53,9 @@ requests:
         request: RequestSpec {
             method: "POST".to_owned(),
             target: "/cart/{{random:1..1000}}".to_owned(),
-            fields: [
-                ("Content-Type", "application/json"),
-                ("X-N", "{{sequence}}"),
-            ]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
+            fields: [("Content-Type", "application/json"), ("X-N", "{{sequence}}")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
             content: b" {\"n\": {{sequence}}}\t".to_vec(),
         },
         expect: Some(ExpectSpec {
@@ -75,17 +75,9 @@ requests:
         ..RequestSpec::get("/f")
     };
     let read = read(&text).expect("requests");
-    let [first, second, third] = &read[..] else {
-        panic!("three requests")
-    };
+    let [first, second, third] = &read[..] else { panic!("three requests") };
     let root = WeightedRequest::single(RequestSpec::get("/"));
-    assert_eq!(
-        *first,
-        WeightedRequest {
-            weight: 3.0,
-            ..root
-        }
-    );
+    assert_eq!(*first, WeightedRequest { weight: 3.0, ..root });
     assert_eq!(*second, cart);
     assert_eq!((&third.request, third.weight), (&file, 0.5));
 }
@@ -127,20 +119,10 @@ requests:
 #[test]
 fn files_that_hold_no_requests() {
     let mut messages = Vec::new();
-    for text in [
-        "",
-        "requests: []",
-        "- /",
-        "request: [{path: /}]",
-        "requests: [/]",
-        "a: &b c",
-    ] {
+    for text in ["", "requests: []", "- /", "request: [{path: /}]", "requests: [/]", "a: &b c"] {
         messages.extend(refused(text));
     }
-    assert!(
-        messages.iter().all(|message| !message.contains("stud")),
-        "{messages:?}"
-    );
+    assert!(messages.iter().all(|message| !message.contains("stud")), "{messages:?}");
     assert_eq!(messages[0], "requests.yaml:1:1: the file is empty");
     let large = "#".repeat(17 << 20);
     assert!(refused(&large)[0].ends_with("a set of requests of 17825792 bytes is too large"));

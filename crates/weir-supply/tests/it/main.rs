@@ -1,4 +1,4 @@
-//! The build of this very repository, held against its policy and its bill of materials; and builds that break it.
+//! Checks of this repository's own build against its policy and bill of materials, and of builds that break the policy.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,7 @@ fn the_packages_of_the_build_keep_the_policy() {
     let policy = Policy::of(&root()).unwrap();
     assert!(metadata.packages.len() > 100);
     let found = violations(&metadata, &policy);
-    assert!(
-        found.is_empty(),
-        "mend it, or say in deny.toml why it may be:\n{}",
-        found.join("\n")
-    );
+    assert!(found.is_empty(), "mend it, or say in deny.toml why it may be:\n{}", found.join("\n"));
 }
 
 const POLICY: &str = r#"
@@ -41,7 +37,8 @@ unknown-registry = "deny"
 unknown-git = "deny"
 "#;
 
-/// A build of `own` and packages with these changes; each has a licence and a source that are right.
+/// Creates the metadata of a build: the package `own`, and packages with these changes. Each has a valid licence and
+/// source by default.
 fn build(packages: &[Value]) -> Metadata {
     let right = json!({"version": "1.0.0", "license": "MIT", "source": "registry+one"});
     let own = json!({"id": "own", "name": "own", "source": null});
@@ -58,8 +55,8 @@ fn build(packages: &[Value]) -> Metadata {
             package
         })
         .collect();
-    let node = |package: &Value| json!({"id": package["id"], "deps": []});
-    let nodes: Vec<Value> = packages.iter().map(node).collect();
+    let nodes: Vec<Value> =
+        packages.iter().map(|package| json!({"id": package["id"], "deps": []})).collect();
     let build = json!({
         "packages": packages,
         "workspace_members": ["own"],
@@ -97,12 +94,7 @@ fn what_breaks_the_policy_is_named() {
 
 #[test]
 fn a_policy_that_denies_less_is_none() {
-    for key in [
-        "unknown-git",
-        "unknown-registry",
-        "multiple-versions",
-        "wildcards",
-    ] {
+    for key in ["unknown-git", "unknown-registry", "multiple-versions", "wildcards"] {
         let line = format!("{key} = \"deny\"");
         for other in [format!("{key} = \"allow\""), format!("# {line}")] {
             let error = Policy::parse(&POLICY.replace(&line, &other)).unwrap_err();
@@ -114,48 +106,35 @@ fn a_policy_that_denies_less_is_none() {
     assert_eq!(error, "deny.toml: [bans] has no list `skip`");
 }
 
-/// This repository's bill, and the packages that `cargo tree` knows.
+/// Returns this repository's bill, and the packages that `cargo tree` lists.
 fn own() -> (Value, BTreeSet<String>) {
     let built = built(&root()).expect("cargo tells");
-    (
-        bom(&metadata(&root()).expect("cargo tells"), &built).expect("a bill"),
-        built,
-    )
+    (bom(&metadata(&root()).expect("cargo tells"), &built).expect("a bill"), built)
 }
 
-/// All components, that of the program last.
+/// Returns all components, that of the program last.
 fn components(bom: &Value) -> Vec<&Value> {
-    let others = bom["components"].as_array().expect("a list").iter();
-    others.chain([&bom["metadata"]["component"]]).collect()
+    bom["components"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .chain([&bom["metadata"]["component"]])
+        .collect()
 }
 
-/// What the schema of CycloneDX 1.5 asks of a bill and of a component.
+/// Checks the requirements of the CycloneDX 1.5 schema on a bill and its components.
 #[test]
 fn the_bill_of_materials_is_valid() {
     let (bom, _) = own();
     assert_eq!(bom["bomFormat"], "CycloneDX");
-    assert_eq!(
-        (&bom["specVersion"], &bom["version"]),
-        (&json!("1.5"), &json!(1))
-    );
+    assert_eq!((&bom["specVersion"], &bom["version"]), (&json!("1.5"), &json!(1)));
     let program = &bom["metadata"]["component"];
-    assert_eq!(
-        (&program["type"], &program["name"]),
-        (&json!("application"), &json!("weir"))
-    );
+    assert_eq!((&program["type"], &program["name"]), (&json!("application"), &json!("weir")));
     for component in components(&bom) {
         let name = &component["bom-ref"];
         let kind = component["type"].as_str().unwrap();
-        assert!(
-            ["library", "file", "application"].contains(&kind),
-            "{name}: {kind}"
-        );
-        assert!(
-            component["name"]
-                .as_str()
-                .is_some_and(|name| !name.is_empty()),
-            "{name}"
-        );
+        assert!(["library", "file", "application"].contains(&kind), "{name}: {kind}");
+        assert!(component["name"].as_str().is_some_and(|name| !name.is_empty()), "{name}");
         let license = component["licenses"][0]["expression"].as_str();
         let is_spdx = license.is_some_and(|license| !license.contains('/'));
         assert!(is_spdx, "{name}: {license:?}");
@@ -167,7 +146,7 @@ fn the_bill_of_materials_is_valid() {
     }
 }
 
-/// Every reference is one of a component, once, and everything is reached from the program.
+/// Checks that every reference belongs to exactly one component, and that the program reaches all of them.
 #[test]
 fn the_bill_of_materials_hangs_together() {
     let (bom, _) = own();
@@ -181,10 +160,8 @@ fn the_bill_of_materials_hangs_together() {
     assert_eq!(told, all);
     let mut reached = BTreeSet::from([text(&bom["metadata"]["component"]["bom-ref"])]);
     for _ in 0..all.len() {
-        for one in needs
-            .iter()
-            .filter(|one| reached.contains(&text(&one["ref"])))
-            .collect::<Vec<_>>()
+        for one in
+            needs.iter().filter(|one| reached.contains(&text(&one["ref"]))).collect::<Vec<_>>()
         {
             let on = one["dependsOn"].as_array().into_iter().flatten();
             reached.extend(on.map(text));
@@ -196,18 +173,14 @@ fn the_bill_of_materials_hangs_together() {
 #[test]
 fn the_bill_of_materials_is_complete() {
     let (bom, built) = own();
-    let (files, packages): (Vec<&Value>, Vec<&Value>) = components(&bom)
-        .into_iter()
-        .partition(|one| one["type"] == "file");
+    let (files, packages): (Vec<&Value>, Vec<&Value>) =
+        components(&bom).into_iter().partition(|one| one["type"] == "file");
     let told = packages.iter().map(|package| {
         let [name, version] = ["name", "version"].map(|key| package[key].as_str().unwrap());
         format!("{name}@{version}")
     });
     assert_eq!(told.collect::<BTreeSet<_>>(), built);
-    let names: BTreeSet<&str> = built
-        .iter()
-        .filter_map(|one| one.split('@').next())
-        .collect();
+    let names: BTreeSet<&str> = built.iter().filter_map(|one| one.split('@').next()).collect();
     for part in ["weir-load", "rustls", "aws-lc-sys", "serde_derive", "cc"] {
         assert!(names.contains(part), "{part} is missing");
     }
@@ -216,9 +189,6 @@ fn the_bill_of_materials_is_complete() {
     }
     assert_eq!(files.len(), 3, "{files:?}");
     for file in files {
-        assert_eq!(
-            file["licenses"][0]["expression"],
-            "Apache-2.0 OR GPL-2.0-only"
-        );
+        assert_eq!(file["licenses"][0]["expression"], "Apache-2.0 OR GPL-2.0-only");
     }
 }

@@ -1,16 +1,15 @@
-//! Caddy's counters, from what it gives out for Prometheus.
+//! Caddy's counters, from its metrics for Prometheus.
 //!
-//! It counts requests only where `metrics` is on, since that costs every request something; otherwise
-//! there is what Go counts: collections of garbage, and memory that was asked for.
-//! <https://prometheus.io/docs/instrumenting/exposition_formats/>
+//! Caddy counts requests only if `metrics` is on, since that costs every request something; otherwise only Go's counts
+//! are there: garbage collections and allocated memory. <https://prometheus.io/docs/instrumenting/exposition_formats/>
 
 use std::collections::BTreeMap;
 
-/// What asking for counters counts itself.
+/// Prefixes of counters that a request for counters increments itself.
 const OF_THE_ASKING: [&str; 2] = ["caddy_admin_", "promhttp_"];
 
-/// Counters, and how much was counted by each histogram and summary, with their labels. Sums of
-/// seconds are none: they are no whole numbers.
+/// Reads counters, and the counts of histograms and summaries, with their labels. Sums of seconds are left out, since
+/// they are not whole numbers.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, u64> {
     let mut kind = "";
     let mut counters = BTreeMap::new();
@@ -26,7 +25,7 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// `name{labels} value`; labels may hold blanks.
+/// Parses `name{labels} value`; labels may contain blanks.
 fn sample(line: &str) -> Option<(&str, u64)> {
     let (series, value) = line.rsplit_once(' ')?;
     let value: f64 = value.parse().ok().filter(|value| *value >= 0.0)?;

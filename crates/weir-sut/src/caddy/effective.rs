@@ -1,4 +1,4 @@
-//! What Caddy is really running with: its document, as it gives it out itself, and its environment.
+//! Caddy's effective configuration: the document that Caddy itself reports, and its environment.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,15 +12,15 @@ use super::layout::{ENVIRONMENT, Way};
 use crate::met::Met;
 use crate::{Configuration, Effective, SutError, admin};
 
-/// Variables of a process by name.
+/// Environment variables of a process by name.
 pub(super) type Environment = BTreeMap<String, String>;
 
-/// The document that is in force.
+/// Reads the document that is in force.
 pub(super) fn document(configuration: &Configuration) -> Result<Value, SutError> {
     parse(&admin::get(configuration, "/config/")?)
 }
 
-/// The document in the file.
+/// Reads the document in the file.
 pub(super) fn written(configuration: &Configuration) -> Result<Value, SutError> {
     let file = configuration.file();
     parse(&fs::read_to_string(&file).map_err(SutError::file("read", file))?)
@@ -30,15 +30,17 @@ fn parse(text: &str) -> Result<Value, SutError> {
     let unreadable = |what: String| SutError::Unreadable { kind: KIND, what };
     let document: Value = serde_json::from_str(text)
         .map_err(|error| unreadable(format!("its configuration is no JSON: {error}")))?;
-    match document.is_object() {
-        true => Ok(document),
+    if document.is_object() {
+        Ok(document)
+    } else {
         // `null` until the first one is in force.
-        false => Err(unreadable(format!("its configuration is `{document}`"))),
+
+        Err(unreadable(format!("its configuration is `{document}`")))
     }
 }
 
-/// The variables that a process was started with; where its program has capabilities of its own and so
-/// does not show them, those that it was given.
+/// Returns the variables that a process was started with, or those that weir gave it if its program has capabilities of
+/// its own and so does not show them.
 pub(super) fn environment_of(
     pid: u32,
     configuration: &Configuration,
@@ -51,25 +53,25 @@ pub(super) fn environment_of(
     }
 }
 
-/// The variables that a process was started with (proc_pid_environ(5)).
+/// Reads the variables that a process was started with (proc_pid_environ(5)).
 pub(super) fn variables(pid: u32) -> io::Result<Environment> {
     let bytes = fs::read(format!("/proc/{pid}/environ"))?;
     let text = String::from_utf8_lossy(&bytes);
-    let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
-    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let pairs = text
+        .split('\0')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
     Ok(pairs.collect())
 }
 
-/// Reads the levels of all parameters where loads meet them.
+/// Reads the levels of all parameters for the ways that loads take.
 pub(super) fn read(
     document: &Value,
     met: Vec<Met>,
     environment: &Environment,
     catalog: &Catalog,
 ) -> Effective {
-    let ways = met
-        .iter()
-        .map(|met| (met.is_secure, Way::of(document, met)));
+    let ways = met.iter().map(|met| (met.is_secure, Way::of(document, met)));
     let ways: Vec<(bool, Way<'_>)> = ways.collect();
     let text = format!("{document:#}\n");
     Effective::of_ways(text, (catalog, KIND), &ways, is_of_tls, |row, way| {
@@ -77,7 +79,7 @@ pub(super) fn read(
     })
 }
 
-/// Whether a row is about TLS towards clients, of a server that speaks it.
+/// Returns true if a row is about TLS towards clients, which only a server with TLS has.
 fn is_of_tls(row: &Parameter) -> bool {
     matches!(&row.effective, EffectiveFrom::Value { context, .. } if context.name() == "tls_policy")
 }
@@ -101,22 +103,25 @@ fn level(row: &Parameter, way: &Way<'_>, environment: &Environment) -> Option<St
     row.read_back(found.as_deref()).or(found)
 }
 
-/// The level that a row has by another value than its own: one that it writes beside that at this level alone, as
-/// `enabled: false` of connections that are kept.
+/// Returns the level that a row has through a value other than its own: one that the row writes beside its own at this
+/// level only, such as `enabled: false` of kept connections.
 fn switched(row: &Parameter, section: &Value) -> Option<String> {
     let EffectiveFrom::Value { context, at } = &row.effective else {
         return None;
     };
-    let beside = row.writes.iter().filter(|write| {
-        write.context == *context && write.at.as_ref() != Some(at) && write.text == "false"
-    });
-    let mut levels = beside.filter_map(|write| {
-        let [level] = &write.only[..] else {
-            return None;
-        };
-        let value = section.pointer(write.at.as_deref()?)?;
-        (*value == Value::Bool(false)).then(|| level.clone())
-    });
+    let mut levels = row
+        .writes
+        .iter()
+        .filter(|write| {
+            write.context == *context && write.at.as_ref() != Some(at) && write.text == "false"
+        })
+        .filter_map(|write| {
+            let [level] = &write.only[..] else {
+                return None;
+            };
+            let value = section.pointer(write.at.as_deref()?)?;
+            (*value == Value::Bool(false)).then(|| level.clone())
+        });
     levels.next()
 }
 
@@ -126,12 +131,12 @@ mod tests {
 
     use super::*;
 
-    /// Of one listener, the one of weir's name in clear.
+    /// Returns the way to one listener: the one in clear with weir's name.
     fn anywhere() -> Vec<Met> {
         vec![Met::at("127.0.0.1:9".parse().unwrap(), false)]
     }
 
-    /// The server that speaks TLS, for a load that does; and a pool that is switched off keeps nothing.
+    /// A load over TLS reads the server with TLS; a pool that is switched off keeps nothing.
     #[test]
     fn the_server_that_a_load_asks_counts() {
         let server = |listen: &str, timeout: &str, enabled: bool| {

@@ -1,8 +1,7 @@
-//! Caddy's document: what a site needs, and the settings of an arm in their contexts.
+//! Builds Caddy's document: what a site needs, and the settings of an arm in their contexts.
 //!
-//! A listener in clear and one with TLS are two servers with the same routes, because Caddy speaks TLS
-//! on all ports of a server that has a TLS policy. So the one in clear is the same with the other and
-//! without it.
+//! A listener in clear and one with TLS are two servers with the same routes, because Caddy speaks TLS on all ports of
+//! a server that has a TLS policy. The server in clear is therefore the same with the other one and without it.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +16,14 @@ use crate::configuration::ADMIN_SOCKET;
 use crate::met::Met;
 use crate::{Site, SutError};
 
-/// The context that is no part of the document: variables of the process.
+/// Name of the context that is not part of the document: variables of the process.
 pub(super) const ENVIRONMENT: &str = "environment";
 
-/// Names of the servers.
+/// Names of the servers: in clear, and with TLS.
 const SITE: &str = "site";
 const SITE_TLS: &str = "site_tls";
 
-/// What settings and a site lead to.
+/// Configuration that results from settings and a site.
 pub(super) struct LaidOut {
     pub(super) document: Value,
     pub(super) environment: Vec<(String, String)>,
@@ -33,25 +32,20 @@ pub(super) struct LaidOut {
 pub(super) fn lay_out(directives: &[Directive], site: &Site<'_>) -> Result<LaidOut, SutError> {
     let mut sections = Sections::gather(directives)?;
     let environment = sections.environment();
-    Ok(LaidOut {
-        document: sections.document(site)?,
-        environment,
-    })
+    Ok(LaidOut { document: sections.document(site)?, environment })
 }
 
-/// The variables of the process that settings lead to.
+/// Returns the variables of the process that settings lead to.
 pub(super) fn environment(directives: &[Directive]) -> Result<Vec<(String, String)>, SutError> {
     Ok(Sections::gather(directives)?.environment())
 }
 
-/// A variable's value: the text of a JSON string, or a number as it is written.
+/// Returns a variable's value: the text of a JSON string, or a number as it is written.
 fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What is written into each context, by its name.
+/// Values written into each context, by the context's name.
 struct Sections(BTreeMap<String, Value>);
 
 impl Sections {
@@ -63,28 +57,26 @@ impl Sections {
                 kind: KIND,
                 what: format!("take `{text}` from the catalog: {why}"),
             };
-            let at = directive
-                .at
-                .as_deref()
-                .ok_or_else(|| misplaced("the row says no `at`"))?;
+            let at = directive.at.as_deref().ok_or_else(|| misplaced("the row says no `at`"))?;
             let value = serde_json::from_str(text)
                 .map_err(|error| misplaced(&format!("it is no JSON ({error})")))?;
-            let section = sections
-                .entry(directive.context.name().to_owned())
-                .or_insert_with(|| json!({}));
+            let section =
+                sections.entry(directive.context.name().to_owned()).or_insert_with(|| json!({}));
             place(section, at, value);
         }
         Ok(Sections(sections))
     }
 
     fn environment(&mut self) -> Vec<(String, String)> {
-        let environment = self.take(ENVIRONMENT, json!({}));
-        let environment = environment.as_object().into_iter().flatten();
-        let environment = environment.map(|(name, value)| (name.clone(), plain(value)));
-        environment.collect()
+        self.take(ENVIRONMENT, json!({}))
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), plain(value)))
+            .collect()
     }
 
-    /// `base` with what is written into a context on top.
+    /// Returns `base` merged with the values written into a context, which take precedence.
     fn take(&mut self, context: &str, mut base: Value) -> Value {
         if let Some(written) = self.0.remove(context) {
             merge(&mut base, written);
@@ -167,8 +159,8 @@ impl Sections {
         self.take("reverse_proxy", base)
     }
 
-    /// The handler that compresses, with those encodings alone that are preferred: the settings of an
-    /// encoding would otherwise switch it on.
+    /// Returns the handler that compresses, with the preferred encodings only: the settings of an encoding would
+    /// otherwise switch it on.
     fn encode(&mut self) -> Option<Value> {
         let mut encode = self.take("encode", json!({"handler": "encode"}));
         let preferred = encode.get("prefer")?.clone();
@@ -183,9 +175,9 @@ impl Sections {
     }
 }
 
-/// Puts back the defaults of what is not set. Caddy 2.6 drops all of them as soon as one of the object's
-/// fields is there (`NewTransport` in `reverseproxy/httptransport.go`): two connections would be kept
-/// instead of 32, and for ever.
+/// Adds the defaults of the fields that are not set. Caddy 2.6 drops all defaults as soon as one of the object's fields
+/// is there (`NewTransport` in `reverseproxy/httptransport.go`): two connections would be kept instead of 32, and for
+/// ever.
 fn fill_keep_alive(kept: &mut Value) {
     let mut filled = json!({
         "probe_interval": "30s",
@@ -196,43 +188,37 @@ fn fill_keep_alive(kept: &mut Value) {
     *kept = filled;
 }
 
-/// The way of a load through a document.
+/// Path of a load through a document.
 pub(super) struct Way<'d> {
     document: &'d Value,
-    /// The server that is asked.
+    /// Server that the load's requests go to.
     server: Option<&'d Value>,
-    /// The route that is met, if it is known.
+    /// Route that the requests take, if it is known.
     route: Option<&'d Value>,
 }
 
 impl<'d> Way<'d> {
-    /// By the server that listens at the load's address, or else by the name that it has here.
+    /// Finds the path by the server that listens at the load's address, or else by weir's name for the server.
     pub(super) fn of(document: &'d Value, met: &Met) -> Way<'d> {
         let address = met.at.to_string();
         let listens = |server: &Value| {
             let listen = server.get("listen").and_then(Value::as_array);
             listen.is_some_and(|listen| listen.iter().any(|it| *it == *address))
         };
-        let servers = document.pointer("/apps/http/servers");
-        let servers = servers.and_then(Value::as_object);
+        let servers = document.pointer("/apps/http/servers").and_then(Value::as_object);
         let mut all = servers.into_iter().flatten();
         let found = all.find(|(_, server)| listens(server));
         let usual = if met.is_secure { SITE_TLS } else { SITE };
-        let spot = met
-            .location
-            .as_ref()
-            .filter(|spot| !spot.pointer.is_empty());
+        let spot = met.location.as_ref().filter(|spot| !spot.pointer.is_empty());
         Way {
             document,
-            server: found
-                .map(|(_, server)| server)
-                .or_else(|| servers?.get(usual)),
+            server: found.map(|(_, server)| server).or_else(|| servers?.get(usual)),
             route: spot.and_then(|spot| document.pointer(&spot.pointer)),
         }
     }
 
-    /// The object behind a context's name. What the proxy does not have in its role, or without a listener
-    /// for TLS, is not there.
+    /// Returns the object that a context's name stands for; None if the proxy lacks it in its role or without a
+    /// listener for TLS.
     pub(super) fn section(&self, context: &str) -> Option<&'d Value> {
         let routes = || self.server?.get("routes")?.as_array();
         let proxy = || {
@@ -254,29 +240,30 @@ impl<'d> Way<'d> {
     }
 }
 
-/// The first handler of a name in routes, however deep it is.
+/// Returns the first handler of a name in routes, at any depth.
 fn handler<'a>(routes: &'a [Value], name: &str) -> Option<&'a Value> {
-    let in_route = |route: &'a Value| {
+    routes.iter().find_map(|route| {
         let mut handlers = route.get("handle")?.as_array()?.iter();
-        handlers.find_map(|it| match it["handler"] == name {
-            true => Some(it),
-            false => handler(it.get("routes")?.as_array()?, name),
+        handlers.find_map(|it| {
+            if it["handler"] == name {
+                Some(it)
+            } else {
+                handler(it.get("routes")?.as_array()?, name)
+            }
         })
-    };
-    routes.iter().find_map(in_route)
+    })
 }
 
-/// Puts a value where a JSON pointer (RFC 6901) leads, through objects that are made if need be.
+/// Sets a value at a JSON pointer (RFC 6901), and creates missing objects on the way.
 fn place(target: &mut Value, at: &str, value: Value) {
-    let keys = at.strip_prefix('/').unwrap_or(at).rsplit('/');
-    let wrapped = keys.fold(value, |inner, key| {
+    let wrapped = at.strip_prefix('/').unwrap_or(at).rsplit('/').fold(value, |inner, key| {
         let key = key.replace("~1", "/").replace("~0", "~");
         Value::Object(Map::from_iter([(key, inner)]))
     });
     merge(target, wrapped);
 }
 
-/// Objects are merged; anything else takes the place of what was there.
+/// Merges objects; any other value replaces the one in `target`.
 fn merge(target: &mut Value, other: Value) {
     match (target, other) {
         (Value::Object(target), Value::Object(other)) => {

@@ -2,24 +2,21 @@
 
 use serde_json::{Map, Value};
 
-/// What weir's own configuration asks for, and Caddy warns of all the same.
+/// Text of a warning that Caddy gives about what weir's own configuration sets on purpose.
 const ASKED_FOR: &str = "automatic HTTPS is completely disabled";
 
-/// Fields of a line that say how it came about and not what.
+/// Fields of a log line other than its details.
 const HEAD: [&str; 4] = ["level", "ts", "logger", "msg"];
 
-/// The warnings among what was printed, each in one line: `http: message (field=value)`.
+/// Returns the warnings in printed text, each in one line: `http: message (field=value)`.
 pub(super) fn warnings(printed: &str) -> Vec<String> {
-    let lines = printed.lines().filter_map(entry);
-    let warnings = lines.filter(|entry| matches!(level(entry), "warn" | "error"));
+    let warnings =
+        printed.lines().filter_map(entry).filter(|entry| matches!(level(entry), "warn" | "error"));
     let own = |entry: &Map<String, Value>| text(entry, "msg").starts_with(ASKED_FOR);
-    warnings
-        .filter(|entry| !own(entry))
-        .map(|entry| sentence(&entry))
-        .collect()
+    warnings.filter(|entry| !own(entry)).map(|entry| sentence(&entry)).collect()
 }
 
-/// What was printed, without the lines that tell of ordinary things.
+/// Returns printed text without lines about ordinary events.
 pub(super) fn without_notices(printed: &str) -> String {
     let is_notice = |line: &&str| {
         entry(line).is_some_and(|entry| {
@@ -43,20 +40,13 @@ fn text<'a>(entry: &'a Map<String, Value>, field: &str) -> &'a str {
 }
 
 fn sentence(entry: &Map<String, Value>) -> String {
-    let others = entry
-        .iter()
-        .filter(|(name, _)| !HEAD.contains(&name.as_str()));
-    let others: Vec<String> = others
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let others = entry.iter().filter(|(name, _)| !HEAD.contains(&name.as_str()));
+    let others: Vec<String> = others.map(|(name, value)| format!("{name}={value}")).collect();
     let logger = match text(entry, "logger") {
         "" => String::new(),
         logger => format!("{logger}: "),
     };
-    let fields = match others.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", others.join(" ")),
-    };
+    let fields = if others.is_empty() { String::new() } else { format!(" ({})", others.join(" ")) };
     format!("{logger}{}{fields}", text(entry, "msg"))
 }
 

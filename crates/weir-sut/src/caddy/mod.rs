@@ -1,13 +1,13 @@
-//! Caddy: found, configured, checked, started and asked.
+//! Caddy: finding, configuring, checking and starting it, and reading its state.
 //!
-//! weir writes Caddy's native configuration, one JSON document, and runs `caddy run` in the prefix, so
-//! all paths in the document are relative. Caddy is one process with threads. It is asked and reloaded
-//! over its administration API, on a unix socket of the prefix; its storage, its home folder and all
-//! else that it would keep are below the prefix too.
+//! weir writes Caddy's native configuration, one JSON document, and runs `caddy run` in the prefix, so all paths in the
+//! document are relative. Caddy is one process with threads. It is queried and reloaded over its administration API, on
+//! a unix socket of the prefix; its storage, its home folder and everything else that it would keep are below the
+//! prefix too.
 //!
-//! Requests go to the origin server with their target and their Host field as they came. What Caddy adds
-//! by itself it adds here too: the `X-Forwarded-` fields and, for clients that name no encoding,
-//! `Accept-Encoding: gzip` to requests, `Server` to responses.
+//! Requests go to the origin server with their target and their Host field as they came. Additions that Caddy makes by
+//! default stay on: the `X-Forwarded-` fields and, for clients that name no encoding, `Accept-Encoding: gzip` in
+//! requests, `Server` in responses.
 
 mod counters;
 mod effective;
@@ -33,15 +33,11 @@ use crate::{
 
 const KIND: ProxyKind = ProxyKind::Caddy;
 
-/// Name of the configuration file.
 const FILE: &str = "caddy.json";
 
-/// Where Caddy and its libraries keep what they keep, relative to the prefix.
-const FOLDERS: [(&str, &str); 3] = [
-    ("HOME", "temp"),
-    ("XDG_CONFIG_HOME", "temp/config"),
-    ("XDG_DATA_HOME", "temp/data"),
-];
+/// Variables with folders in which Caddy and its libraries keep files, relative to the prefix.
+const FOLDERS: [(&str, &str); 3] =
+    [("HOME", "temp"), ("XDG_CONFIG_HOME", "temp/config"), ("XDG_DATA_HOME", "temp/data")];
 
 pub(crate) const MARKS: Marks = Marks {
     kind: KIND,
@@ -55,7 +51,7 @@ pub(crate) const MARKS: Marks = Marks {
     open: |installed| Ok(Arc::new(Caddy { installed })),
 };
 
-/// A Caddy that is installed.
+/// An installed Caddy.
 #[derive(Debug)]
 pub(crate) struct Caddy {
     installed: Installed,
@@ -83,7 +79,7 @@ impl Proxy for Caddy {
         Ok(configuration)
     }
 
-    /// `caddy validate` loads everything and listens nowhere.
+    /// Returns the arguments of `caddy validate`, which loads everything and listens nowhere.
     fn checking(&self, configuration: &Configuration) -> Vec<OsString> {
         with_file("validate", configuration)
     }
@@ -105,7 +101,7 @@ impl Proxy for Caddy {
         true
     }
 
-    /// It answers with its configuration once all listeners are open, and not before.
+    /// Returns true once Caddy answers with its configuration, which it does only when all listeners are open.
     fn is_ready(&self, started: &Started<'_>) -> bool {
         effective::document(started.configuration).is_ok()
     }
@@ -114,7 +110,7 @@ impl Proxy for Caddy {
         requests::parse(line)
     }
 
-    /// What `GET /config/` answers; without a process, the file after `caddy validate` took it.
+    /// Reads the answer to `GET /config/`; without a process, the file after `caddy validate` accepted it.
     fn effective(
         &self,
         configuration: &Configuration,
@@ -141,24 +137,20 @@ impl Proxy for Caddy {
     }
 }
 
-/// What tells Caddy where it may keep something.
+/// Returns the variables that tell Caddy where it may keep files.
 fn folders() -> impl Iterator<Item = (String, String)> {
-    let owned = |(name, folder): (&str, &str)| (name.to_owned(), folder.to_owned());
-    FOLDERS.into_iter().map(owned)
+    FOLDERS.into_iter().map(|(name, folder)| (name.to_owned(), folder.to_owned()))
 }
 
-/// The file is relative, as everything in the prefix is to Caddy.
+/// Returns the arguments of a subcommand with the configuration file, relative to the prefix.
 fn with_file(subcommand: &str, configuration: &Configuration) -> Vec<OsString> {
     let file = configuration.file.clone().into();
     vec![subcommand.into(), "--config".into(), file]
 }
 
-/// `caddy/2.6.2` of what `caddy environ` prints. Debian leaves out the `v` and the checksum that others
+/// Returns `caddy/2.6.2` from the output of `caddy environ`. Debian leaves out the `v` and the checksum that others
 /// print.
 fn version_of(words: &str) -> Option<String> {
     let version = word_behind(words, "caddy.Version=")?;
-    Some(format!(
-        "caddy/{}",
-        version.strip_prefix('v').unwrap_or(version)
-    ))
+    Some(format!("caddy/{}", version.strip_prefix('v').unwrap_or(version)))
 }

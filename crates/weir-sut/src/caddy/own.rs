@@ -19,7 +19,7 @@ use crate::installed::output;
 use crate::own::{Copying, about};
 use crate::{Language, Own, SutError, Task};
 
-/// The largest Caddyfile that is read, in bytes, as of other languages.
+/// Largest Caddyfile that is read, in bytes; the same as for other languages.
 const MOST: u64 = 64 << 20;
 
 pub(super) fn write(
@@ -94,16 +94,18 @@ impl Language for Caddy {
     ) -> Result<Source, ConfigurationError> {
         let main = &source.files[0].path;
         let copy = adapt_caddy(source, surroundings);
-        copy.map_err(
-            |error| match main.extension().is_some_and(|it| it == "json") {
-                true => error,
-                false => in_caddyfile(error, source, main),
-            },
-        )
+        copy.map_err(|error| {
+            if main.extension().is_some_and(|it| it == "json") {
+                error
+            } else {
+                in_caddyfile(error, source, main)
+            }
+        })
     }
 }
 
-/// Settings are put into JSON, and nobody would find his Caddyfile again in what was made of it.
+/// Refuses settings that would change a Caddyfile: they go into JSON, in which users would not recognise their
+/// Caddyfile.
 fn must_change_nothing(file: &Path, wanted: &[Wanted<'_>]) -> Result<(), ConfigurationError> {
     let is_of_document = |wanted: &&Wanted<'_>| {
         let mut writes = wanted.row.writes.iter();
@@ -123,8 +125,8 @@ fn must_change_nothing(file: &Path, wanted: &[Wanted<'_>]) -> Result<(), Configu
     Err(about(file, what).hint(hint))
 }
 
-/// An error about what was made of a Caddyfile, at the place of the Caddyfile that it came from: that of the
-/// first of the words behind the error's own place that stand there too.
+/// Moves an error about the JSON made from a Caddyfile to its place in the Caddyfile: that of the first word behind the
+/// error's own place that also stands in the Caddyfile.
 fn in_caddyfile(error: ConfigurationError, made: &Source, file: &Path) -> ConfigurationError {
     // Of the file as a whole.
     if (error.line, error.column) == (1, 1) {
@@ -134,29 +136,20 @@ fn in_caddyfile(error: ConfigurationError, made: &Source, file: &Path) -> Config
     let users = String::from_utf8_lossy(&users);
     let lines = made.files.first().map(|file| file.text.lines());
     let line = lines.and_then(|mut lines| lines.nth(error.line.saturating_sub(1)));
-    let behind: String = line
-        .unwrap_or_default()
-        .chars()
-        .skip(error.column.saturating_sub(1))
-        .collect();
+    let behind: String =
+        line.unwrap_or_default().chars().skip(error.column.saturating_sub(1)).collect();
     let mut words = behind.split('"').skip(1).step_by(2).take(4);
     let place = words.find_map(|word| place_of(word, &users));
     let (line, column) = place.unwrap_or((1, 1));
-    ConfigurationError {
-        line,
-        column,
-        ..error
-    }
+    ConfigurationError { line, column, ..error }
 }
 
-/// Line and column of a word that stands alone, both counted from 1.
+/// Returns line and column of a word that stands alone, both counted from 1.
 fn place_of(word: &str, text: &str) -> Option<(usize, usize)> {
     text.lines().enumerate().find_map(|(line, content)| {
         let is_alone = |at: &usize| {
-            let ends = [
-                content[..*at].chars().next_back(),
-                content[at + word.len()..].chars().next(),
-            ];
+            let ends =
+                [content[..*at].chars().next_back(), content[at + word.len()..].chars().next()];
             ends.iter().all(|end| end.is_none_or(char::is_whitespace))
         };
         let mut places = content.match_indices(word).map(|(at, _)| at);
@@ -166,19 +159,17 @@ fn place_of(word: &str, text: &str) -> Option<(usize, usize)> {
 }
 
 impl Caddy {
-    /// A Caddyfile as JSON, under its own name.
+    /// Converts a Caddyfile to JSON, under the Caddyfile's name.
     fn adapted(&self, file: &Path) -> Result<Source, SutError> {
         let file = std::path::absolute(file).map_err(SutError::file("read", file))?;
         // With the place of a byte that is none of a text's, which Caddy would not tell.
-        let text = read_regular(&file, MOST);
-        let text = text.map_err(|error| about(&file, format!("cannot be read: {error}")))?;
+        let text = read_regular(&file, MOST)
+            .map_err(|error| about(&file, format!("cannot be read: {error}")))?;
         if std::str::from_utf8(&text).is_err() {
             read(&file, Format::Json)?;
         }
         let mut adapt = self.installed.command();
-        adapt
-            .args(["adapt", "--adapter", "caddyfile", "--config"])
-            .arg(&file);
+        adapt.args(["adapt", "--adapter", "caddyfile", "--config"]).arg(&file);
         let answer = output(adapt)?;
         if !answer.status.success() {
             let said = String::from_utf8_lossy(&answer.stderr);

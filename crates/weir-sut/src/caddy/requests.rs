@@ -1,24 +1,22 @@
-//! Caddy's log of requests for [`crate::RequestLog`]: it knows what a request took, and of the origin nothing.
+//! Caddy's log of requests for [`crate::RequestLog`]: it has the duration of a request, and nothing about the origin.
 
 use serde_json::{Map, Value, json};
 
 use crate::logged::{FILE, LoggedRequest};
 
-/// The name of the logger of requests that servers without one of their own have.
+/// Name of the logger for requests of servers that have no logger of their own.
 const LOGGER: &str = "weir_requests";
 
-/// What a server is told, at `logs`.
+/// Returns a server's value at `logs`.
 pub(super) fn of_server() -> Value {
     json!({"default_logger_name": LOGGER})
 }
 
-/// The log itself, at `logging`. Everything of a request is left out that is not asked for.
+/// Returns the log's value at `logging`. All fields of a request that are not needed are left out.
 pub(super) fn logging() -> Value {
     let left_out = ["request", "resp_headers"];
-    let left_out: Map<String, Value> = left_out
-        .map(|field| (field.to_owned(), json!({"filter": "delete"})))
-        .into_iter()
-        .collect();
+    let left_out: Map<String, Value> =
+        left_out.map(|field| (field.to_owned(), json!({"filter": "delete"}))).into_iter().collect();
     let name = format!("http.log.access.{LOGGER}");
     json!({"logs": {
         "default": {"exclude": [name]},
@@ -35,12 +33,7 @@ pub(super) fn parse(line: &str) -> Option<LoggedRequest> {
     let line: Value = serde_json::from_str(line).ok()?;
     let us = |field: &str| Some((line.get(field)?.as_f64()? * 1e6) as u64);
     let (end_us, total_us) = (us("ts")?, us("duration")?);
-    Some(LoggedRequest {
-        end_us,
-        total_us,
-        stands_for: 1000,
-        ..LoggedRequest::default()
-    })
+    Some(LoggedRequest { end_us, total_us, stands_for: 1000, ..LoggedRequest::default() })
 }
 
 #[cfg(test)]
@@ -51,10 +44,7 @@ mod tests {
     fn a_line_has_an_end_and_a_duration() {
         let line = r#"{"ts":1795460000.5,"user_id":"","duration":0.00025,"size":9,"status":200}"#;
         let request = parse(line).unwrap();
-        assert_eq!(
-            (request.end_us, request.total_us),
-            (1_795_460_000_500_000, 250)
-        );
+        assert_eq!((request.end_us, request.total_us), (1_795_460_000_500_000, 250));
         assert_eq!(parse("{\"ts\":1.0}"), None);
     }
 }

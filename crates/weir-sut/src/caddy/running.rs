@@ -12,9 +12,9 @@ use super::effective::{self, Environment, variables};
 use crate::met::Met;
 use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
-/// The port of its administration by default.
+/// Default port of Caddy's administration.
 const ADMIN: u16 = 2019;
-/// The largest configuration that is read, in bytes.
+/// Largest configuration that is read, in bytes.
 const MOST: u64 = 64 << 20;
 
 pub(super) const RUNNING: Running = Running {
@@ -37,14 +37,10 @@ pub(super) const RUNNING: Running = Running {
     sampled: |ask| ask("").map(|text| parse(&text)),
 };
 
-/// The document that it was started with.
+/// Reads the document that the process was started with.
 fn document(process: &Process) -> Result<Value, String> {
     let files = process.values(&["-c", "--config"]);
-    let file = process.path(
-        files
-            .last()
-            .ok_or("its command line names no configuration")?,
-    );
+    let file = process.path(files.last().ok_or("its command line names no configuration")?);
     let text = read_regular(&file, MOST).map_err(|error| error.to_string())?;
     if let Ok(document) = serde_json::from_slice(&text) {
         return Ok(document);
@@ -55,7 +51,7 @@ fn document(process: &Process) -> Result<Value, String> {
     serde_json::from_str(json.unwrap_or_default()).map_err(|error| error.to_string())
 }
 
-/// Levels where loads meet it, with the connections that it may have to all its upstreams together.
+/// Reads the levels for a load at an address; the limit of connections is for all upstreams together.
 fn settings(document: &Value, environment: &Environment, address: SocketAddr) -> Settings {
     let met = vec![Met::at(address, false)];
     let mut levels = effective::read(document, met, environment, &Catalog::builtin()).levels;
@@ -67,7 +63,7 @@ fn settings(document: &Value, environment: &Environment, address: SocketAddr) ->
     levels
 }
 
-/// How many addresses a document has requests passed on to.
+/// Counts the addresses that a document passes requests on to.
 fn upstreams(value: &Value) -> u64 {
     match value {
         Value::Object(members) => {
@@ -79,7 +75,7 @@ fn upstreams(value: &Value) -> u64 {
     }
 }
 
-/// Finds its counters: where its document has its administration, or else by default.
+/// Returns the endpoint of Caddy's counters: at the document's administration address, or else the default one.
 fn metrics(process: &Process, document: Option<&Value>) -> Result<StatusEndpoint, String> {
     let listen = document.and_then(|document| document.pointer("/admin/listen")?.as_str());
     let address = match listen.map(Peer::listening_at) {
@@ -92,11 +88,7 @@ fn metrics(process: &Process, document: Option<&Value>) -> Result<StatusEndpoint
         return Err(format!("its administration does not listen at {address}"));
     }
     let target = "/metrics".to_owned();
-    Ok(StatusEndpoint::Http(
-        Peer::Tcp(address),
-        address.to_string(),
-        target,
-    ))
+    Ok(StatusEndpoint::Http(Peer::Tcp(address), address.to_string(), target))
 }
 
 #[cfg(test)]

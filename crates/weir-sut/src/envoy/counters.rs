@@ -1,14 +1,14 @@
-//! Envoy's own counters. It keeps all of them anyway, by worker, and adds them up when it is asked.
+//! Envoy's own counters. Envoy keeps all of them anyway, by worker, and adds them up on request.
 
 use std::collections::BTreeMap;
 
 use crate::{Configuration, SutError, admin};
 
-/// What is asked for: counters of the parts that weir wrote, not of Envoy's administration.
+/// Target of the request for counters: those of the parts that weir wrote, not of Envoy's administration.
 const ASK: &str =
     "/stats?type=Counters&filter=^(cluster.origin|http.ingress|listener.(clear|tls))[.]";
 
-/// Counters that an operator looks at, by what follows the part's name. Envoy has some hundred more.
+/// Counters that an operator looks at, by the name behind the part's. Envoy has some hundred more.
 #[rustfmt::skip]
 const WANTED: [&str; 46] = [
     // The cluster: connections to the origin server, and requests on them.
@@ -32,34 +32,33 @@ const WANTED: [&str; 46] = [
     "ssl.connection_error", "ssl.handshake", "ssl.session_reused",
 ];
 
-/// The same of a user's configuration, whose parts have names of their own. Those of filters begin with any name.
+/// Target of the request for counters of a user's configuration, whose parts have names of their own. Counters of
+/// filters begin with any name.
 pub(crate) const ASK_OWN: &str = "/stats?type=Counters&filter=^(cluster|http|listener|local_rate_limit)[.]|[.]http_local_rate_limit[.]";
 
-/// How the counters of filters for rate limits end, and the name of their sum.
+/// Endings of the names of rate limit filters' counters, and the name of their sum.
 const LIMITS: [&str; 2] = [".rate_limited", ".ratelimit.over_limit"];
 const LIMITED: &str = "rate_limited";
 
 pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
-    Ok(match configuration.own.is_some() {
-        true => sum(&admin::get(configuration, ASK_OWN)?),
-        false => parse(&admin::get(configuration, ASK)?),
+    Ok(if configuration.own.is_some() {
+        sum(&admin::get(configuration, ASK_OWN)?)
+    } else {
+        parse(&admin::get(configuration, ASK)?)
     })
 }
 
-/// Those of all parts together, whoever named the parts.
+/// Reads the counters summed over all parts of a kind, of weir's configuration or a user's.
 pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
-    let ask = match configuration.own.is_some() {
-        true => ASK_OWN,
-        false => ASK,
-    };
+    let ask = if configuration.own.is_some() { ASK_OWN } else { ASK };
     admin::get(configuration, ask).map(|text| sum(&text))
 }
 
-/// What asking for statistics counts itself.
+/// Prefix of counters that a request for statistics increments itself.
 const OF_ADMINISTRATION: &str = "http.admin.";
 
-/// Counters of all parts of a kind together, as `cluster.upstream_rq_total`. Those by worker and by
-/// listener and connection manager are in others already.
+/// Sums the counters of all parts of a kind, as `cluster.upstream_rq_total`. Counters by worker, and those by listener
+/// and connection manager, are left out, since other counters include them.
 pub(crate) fn sum(text: &str) -> BTreeMap<String, u64> {
     // Each such filter has its counter from the beginning: without one, nothing is turned away.
     let mut all = BTreeMap::from([(LIMITED.to_owned(), 0)]);
@@ -86,7 +85,7 @@ pub(crate) fn sum(text: &str) -> BTreeMap<String, u64> {
     all
 }
 
-/// Lines of the form `http.ingress.downstream_rq_total: 12`.
+/// Parses lines of the form `http.ingress.downstream_rq_total: 12`.
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let counter = |line: &str| {
         let (name, value) = line.split_once(": ")?;
@@ -122,8 +121,8 @@ mod tests {
             ("http.downstream_rq_total", 7),
             ("listener.downstream_cx_total", 2),
             ("rate_limited", 9),
-        ];
-        let expected = expected.map(|(name, number)| (name.to_owned(), number));
+        ]
+        .map(|(name, number)| (name.to_owned(), number));
         assert_eq!(sum(text), BTreeMap::from(expected));
     }
 
@@ -140,8 +139,8 @@ mod tests {
             ("cluster.origin.upstream_rq_pending_overflow", 3),
             ("http.ingress.downstream_rq_total", 12),
             ("listener.tls.ssl.handshake", 4),
-        ];
-        let expected = expected.map(|(name, number)| (name.to_owned(), number));
+        ]
+        .map(|(name, number)| (name.to_owned(), number));
         assert_eq!(parse(text), BTreeMap::from(expected));
     }
 }

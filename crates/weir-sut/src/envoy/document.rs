@@ -1,4 +1,4 @@
-//! Envoy's configuration as a tree: where the catalog's contexts are in it, and how values are put there.
+//! Envoy's configuration as a tree: where the catalog's contexts are in it, and how values are set there.
 
 use std::net::SocketAddr;
 
@@ -10,22 +10,22 @@ use weir_parameters::Directive;
 use crate::SutError;
 use crate::met::Met;
 
-/// Names that Envoy's statistics and dumps have our parts under.
+/// Names of weir's parts in Envoy's statistics and dumps: the listener in clear, the listener with TLS, the cluster.
 pub(super) const CLEAR: &str = "clear";
 pub(super) const TLS: &str = "tls";
 pub(super) const CLUSTER: &str = "origin";
 
-/// The HTTP filters of the catalog's contexts.
+/// Names of the HTTP filters of the catalog's contexts.
 pub(super) const COMPRESSOR: &str = "envoy.filters.http.compressor";
 pub(super) const ROUTER: &str = "envoy.filters.http.router";
 
-/// The cluster's extension that says how HTTP is spoken, by its name and in its type.
+/// Cluster extension that sets how HTTP is spoken; name and type are the same.
 pub(super) const UPSTREAM_HTTP: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
-/// An array is not made longer than this by an index in a pointer.
+/// Maximum length to which an index in a pointer extends an array.
 const LONGEST: usize = 64;
 
-/// What Envoy runs with: the document, and its command line as `/server_info` has it.
+/// Envoy's configuration: the document, and its command line in the form of `/server_info`.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) arguments: Value,
@@ -33,8 +33,8 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// The object that stands for a context of the catalog where a load meets it. `None` where the configuration has
-    /// no such object.
+    /// Returns the object of a catalog context on the way that a load takes. `None` if the configuration has no such
+    /// object.
     pub(super) fn context(&self, name: &str, met: &Met) -> Option<&Value> {
         match name {
             "arguments" => Some(&self.arguments),
@@ -49,9 +49,7 @@ impl Document {
                 let cluster = self.cluster(met)?;
                 let options = cluster.get("typed_extension_protocol_options");
                 // Without such an object the cluster's own fields count, which have the same names.
-                options
-                    .and_then(|it| it.get(UPSTREAM_HTTP))
-                    .or(Some(cluster))
+                options.and_then(|it| it.get(UPSTREAM_HTTP)).or(Some(cluster))
             }
             "tls" => self.tls(met),
             _ => None,
@@ -66,31 +64,34 @@ impl Document {
             .or_else(|| named(listeners, if met.is_secure { TLS } else { CLEAR }))
     }
 
-    /// The filter chains of the listener, the one that the load's connections take first.
+    /// Returns the filter chains of the listener, beginning with the one that the load's connections take.
     fn chains(&self, met: &Met) -> Vec<&Value> {
         let Some(listener) = self.listener(met) else {
             return Vec::new();
         };
-        let own = in_listener(met.server.as_ref());
-        let own = own.and_then(|at| at.split_once("/filters/"));
-        let own = own.and_then(|(chain, _)| listener.pointer(chain));
-        let chains = listener.get("filter_chains").and_then(Value::as_array);
-        let chains = chains.into_iter().flatten();
+        let own = in_listener(met.server.as_ref())
+            .and_then(|at| at.split_once("/filters/"))
+            .and_then(|(chain, _)| listener.pointer(chain));
+        let chains = listener.get("filter_chains").and_then(Value::as_array).into_iter().flatten();
         let default = listener.get("default_filter_chain");
         own.into_iter().chain(chains).chain(default).collect()
     }
 
     fn hcm(&self, met: &Met) -> Option<&Value> {
-        let chains = self.chains(met).into_iter();
-        let filters = chains.filter_map(|chain| chain.get("filters")?.as_array());
-        let mut configs = filters.flatten().filter_map(|it| it.get("typed_config"));
+        let mut configs = self
+            .chains(met)
+            .into_iter()
+            .filter_map(|chain| chain.get("filters")?.as_array())
+            .flatten()
+            .filter_map(|it| it.get("typed_config"));
         configs.find(|config| is_of_type(config, ".HttpConnectionManager"))
     }
 
     fn tls(&self, met: &Met) -> Option<&Value> {
-        let chains = self.chains(met).into_iter();
-        let mut configs =
-            chains.filter_map(|chain| chain.pointer("/transport_socket/typed_config"));
+        let mut configs = self
+            .chains(met)
+            .into_iter()
+            .filter_map(|chain| chain.pointer("/transport_socket/typed_config"));
         configs.find(|config| is_of_type(config, ".DownstreamTlsContext"))
     }
 
@@ -102,7 +103,8 @@ impl Document {
         })
     }
 
-    /// The filter that compresses by gzip what a load gets; there may be others, and others' routes may have it.
+    /// Returns the filter that compresses a load's responses by gzip; other filters may exist, and other routes may use
+    /// this one.
     fn compressor(&self, met: &Met) -> Option<&Value> {
         let manager = self.hcm(met)?;
         let own = in_listener(met.location.as_ref()).and_then(|at| {
@@ -116,8 +118,8 @@ impl Document {
     }
 
     fn route(&self, met: &Met) -> Option<&Value> {
-        let own = in_listener(met.location.as_ref());
-        let own = own.and_then(|at| self.listener(met)?.pointer(at)?.get("route"));
+        let own = in_listener(met.location.as_ref())
+            .and_then(|at| self.listener(met)?.pointer(at)?.get("route"));
         own.or_else(|| first_of(self.hcm(met)?)[0]?.get("route"))
     }
 
@@ -129,13 +131,13 @@ impl Document {
     }
 }
 
-/// Where a spot is in its listener, whose place among the others may be another in what Envoy tells.
+/// Returns the pointer of a spot within its listener. The listener's index may differ in what Envoy reports.
 fn in_listener(spot: Option<&Spot>) -> Option<&str> {
     let below = spot?.pointer.strip_prefix("/static_resources/listeners/")?;
     Some(&below[below.find('/')?..])
 }
 
-/// Where a listener is.
+/// Returns the address of a listener.
 fn address_of(listener: &Value) -> Option<SocketAddr> {
     let socket = listener.pointer("/address/socket_address")?;
     let address = socket.get("address")?.as_str()?.parse().ok()?;
@@ -143,20 +145,20 @@ fn address_of(listener: &Value) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, u16::try_from(port).ok()?))
 }
 
-/// The first route of a connection manager, and the virtual host that has it.
+/// Returns the first route of a connection manager, and the virtual host that has it.
 pub(super) fn first_of(manager: &Value) -> [Option<&Value>; 2] {
     let host = manager.pointer("/route_config/virtual_hosts/0");
     [host.and_then(|host| host.pointer("/routes/0")), host]
 }
 
-/// Whether an HTTP filter is one that compresses, by gzip and not by brotli or zstd.
+/// Returns true if an HTTP filter compresses by gzip, not by brotli or zstd.
 pub(super) fn is_gzip(filter: &Value) -> bool {
     let library = filter.pointer("/typed_config/compressor_library/typed_config");
     has_type(filter, ".Compressor") && library.is_some_and(|library| is_of_type(library, ".Gzip"))
 }
 
-/// Whether an HTTP filter of a connection manager works on a route: what the route says of it counts before what its
-/// virtual host says, then all routes together, then the filter itself.
+/// Returns true if an HTTP filter of a connection manager is active on a route. The route's own configuration of the
+/// filter takes precedence over its virtual host's, then comes that for all routes, then the filter itself.
 pub(super) fn is_on(filter: &Value, manager: &Value, route_and_host: [Option<&Value>; 2]) -> bool {
     let name = filter.get("name").and_then(Value::as_str);
     let all = manager.get("route_config");
@@ -175,37 +177,38 @@ fn is_of_type(config: &Value, end: &str) -> bool {
     kind.is_some_and(|kind| kind.ends_with(end))
 }
 
-/// The element of an array that has a name.
+/// Returns the element of an array that has a name.
 fn named<'a>(array: &'a Value, name: &str) -> Option<&'a Value> {
     let mut elements = array.as_array()?.iter();
     elements.find(|element| element.get("name").is_some_and(|own| own == name))
 }
 
-/// Puts the values of a context's directives into an object of it.
+/// Sets the values of a context's directives in an object.
 pub(super) fn put_all(
     mut into: Value,
     context: &str,
     directives: &[Directive],
 ) -> Result<Value, SutError> {
-    let of_context = |directive: &&Directive| directive.context.name() == context;
-    for directive in directives.iter().filter(of_context) {
+    for directive in directives.iter().filter(|directive| directive.context.name() == context) {
         let text = &directive.text;
         let unable = |why: String| SutError::Unable {
             kind: ProxyKind::Envoy,
             what: format!("be told `{text}` in `{context}`: {why}"),
         };
-        let at = directive.at.as_deref();
-        let at = at.ok_or_else(|| unable("the row says not where (`at`)".to_owned()))?;
-        let value = serde_json::from_str(text);
-        let value = value.map_err(|error| unable(format!("it is no JSON value, {error}")))?;
+        let at = directive
+            .at
+            .as_deref()
+            .ok_or_else(|| unable("the row says not where (`at`)".to_owned()))?;
+        let value = serde_json::from_str(text)
+            .map_err(|error| unable(format!("it is no JSON value, {error}")))?;
         put(&mut into, at, value)
             .ok_or_else(|| unable(format!("there is no place `{at}` for it")))?;
     }
     Ok(into)
 }
 
-/// Puts a value at a JSON pointer (RFC 6901) and makes what is missing on the way: an array for an index,
-/// an object for a name. `None`: something else is in the way.
+/// Sets a value at a JSON pointer (RFC 6901) and creates what is missing on the way: an array for an index, an object
+/// for a name. `None` if something else is in the way.
 fn put(into: &mut Value, pointer: &str, value: Value) -> Option<()> {
     let mut place = into;
     for token in pointer.strip_prefix('/')?.split('/') {
@@ -263,7 +266,7 @@ mod tests {
         }
     }
 
-    /// By the spots of a load: chain, virtual host, route and with that the cluster.
+    /// The spots of a load select chain, virtual host and route, and by the route the cluster.
     #[test]
     fn of_several_chains_and_routes_those_count_that_a_load_meets() {
         let manager = |name: &str| {
@@ -292,21 +295,12 @@ mod tests {
         let said = |met: &Met| {
             let of =
                 |context: &str, name: &str| document.context(context, met).unwrap()[name].clone();
-            [
-                of("hcm", "stat_prefix"),
-                of("tls", "name"),
-                of("cluster", "name"),
-            ]
+            [of("hcm", "stat_prefix"), of("tls", "name"), of("cluster", "name")]
         };
         assert_eq!(said(&met), ["a", "a", "one"]);
         let host = "/static_resources/listeners/0/filter_chains/1/filters/0/typed_config/route_config/\
                     virtual_hosts/1";
-        let spot = |pointer: String| {
-            Some(Spot {
-                pointer,
-                ..Spot::default()
-            })
-        };
+        let spot = |pointer: String| Some(Spot { pointer, ..Spot::default() });
         let met = Met {
             server: spot(host.to_owned()),
             location: spot(format!("{host}/routes/1")),

@@ -1,4 +1,4 @@
-//! What Envoy is really running with, read back over its administration interface.
+//! Envoy's effective configuration, read back over its administration interface.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use super::own;
 use crate::met::{Meeting, Met};
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
-/// What a process runs with: its command line from `/server_info`, the rest from `/config_dump`.
+/// Reads the configuration of a process: its command line from `/server_info`, the rest from `/config_dump`.
 pub(super) fn of_process(
     configuration: &Configuration,
     proxy: &RunningProxy,
@@ -28,36 +28,31 @@ pub(super) fn of_process(
     Ok(read(&document, configuration.met(), catalog, nofile))
 }
 
-/// What a process would run with by its file.
+/// Reads the configuration that a process would have, from its file.
 pub(super) fn of_file(
     configuration: &Configuration,
     catalog: &Catalog,
 ) -> Result<Effective, SutError> {
     let file = configuration.file();
-    let bootstrap = match configuration.own.is_some() {
-        true => own::bootstrap(configuration)?,
-        false => {
-            let text = fs::read_to_string(&file).map_err(SutError::file("read", &file))?;
-            json_of("its configuration", &text)?
-        }
+    let bootstrap = if configuration.own.is_some() {
+        own::bootstrap(configuration)?
+    } else {
+        let text = fs::read_to_string(&file).map_err(SutError::file("read", &file))?;
+        json_of("its configuration", &text)?
     };
-    let document = Document {
-        arguments: options(&configuration.arguments),
-        bootstrap,
-    };
+    let document = Document { arguments: options(&configuration.arguments), bootstrap };
     Ok(read(&document, configuration.met(), catalog, None))
 }
 
-/// The bootstrap of a dump, with listeners and clusters as they are in force. The list of
-/// extensions that Envoy was built with is left out: it is the same for all arms, and thousands of lines.
+/// Returns the bootstrap of a dump, with the listeners and clusters that are in force. The list of extensions that
+/// Envoy was built with is left out: it is the same for all arms, and thousands of lines long.
 fn loaded(dump: &Value) -> Option<Value> {
     let configs = dump.get("configs")?.as_array()?;
     let part = |kind: &str| {
-        let is_kind = |config: &&Value| {
+        configs.iter().find(|config| {
             let name = config.get("@type").and_then(Value::as_str);
             name.is_some_and(|name| name.ends_with(kind))
-        };
-        configs.iter().find(is_kind)
+        })
     };
     let mut bootstrap = part(".BootstrapConfigDump")?.get("bootstrap")?.clone();
     bootstrap.as_object_mut()?.remove("node");
@@ -72,16 +67,19 @@ fn loaded(dump: &Value) -> Option<Value> {
             Some(list) => list.as_array()?.as_slice(),
             None => &[],
         };
-        let in_force = in_force.iter().filter_map(|entry| entry.get(one).cloned());
-        let in_force = Value::Array(in_force.collect());
-        let resources = bootstrap.as_object_mut()?.entry("static_resources");
-        let resources = resources.or_insert_with(|| json!({})).as_object_mut()?;
+        let in_force =
+            Value::Array(in_force.iter().filter_map(|entry| entry.get(one).cloned()).collect());
+        let resources = bootstrap
+            .as_object_mut()?
+            .entry("static_resources")
+            .or_insert_with(|| json!({}))
+            .as_object_mut()?;
         resources.insert(into.to_owned(), in_force);
     }
     Some(bootstrap)
 }
 
-/// The command line as `/server_info` has it, from its words.
+/// Converts the words of a command line to the form of `/server_info`.
 fn options(words: &[String]) -> Value {
     let mut options = Map::new();
     let mut words = words.iter().peekable();
@@ -95,7 +93,7 @@ fn options(words: &[String]) -> Value {
     Value::Object(options)
 }
 
-/// What one runs with that a control plane configures, by what it told of itself over `/config_dump` and, for its command
+/// Reads the configuration of an Envoy with a control plane, from its answers to `/config_dump` and, for its command
 /// line, `/server_info`.
 pub(super) fn told(
     text: String,
@@ -109,8 +107,8 @@ pub(super) fn told(
                 .map_err(|error| unreadable("/config_dump", &format!("is no JSON: {error}")))?,
         );
     }
-    let document = super::told::document(&documents, meeting);
-    let document = document.map_err(|why| unreadable("/config_dump", why))?;
+    let document = super::told::document(&documents, meeting)
+        .map_err(|why| unreadable("/config_dump", why))?;
     let met = Met::at(meeting.at, meeting.is_secure);
     Ok(read(&document, vec![met], catalog, None))
 }
@@ -121,19 +119,14 @@ pub(super) fn read(
     catalog: &Catalog,
     nofile: Option<u64>,
 ) -> Effective {
-    let Document {
-        arguments,
-        bootstrap,
-    } = document;
+    let Document { arguments, bootstrap } = document;
     let text = json!({"command_line_options": arguments, "bootstrap": bootstrap});
     let ways: Vec<(bool, Met)> = met.into_iter().map(|met| (met.is_secure, met)).collect();
     let (text, rows) = (format!("{text:#}\n"), (catalog, ProxyKind::Envoy));
-    Effective::of_ways(text, rows, &ways, is_of_tls, |row, met| {
-        level(row, document, met, nofile)
-    })
+    Effective::of_ways(text, rows, &ways, is_of_tls, |row, met| level(row, document, met, nofile))
 }
 
-/// Whether a row is about TLS towards clients.
+/// Returns true if a row is about TLS towards clients.
 fn is_of_tls(row: &Parameter) -> bool {
     matches!(&row.effective, EffectiveFrom::Value { context, .. } if context.name() == "tls")
 }
@@ -153,16 +146,14 @@ fn level(row: &Parameter, document: &Document, met: &Met, nofile: Option<u64>) -
     row.read_back(found.as_deref()).or(found)
 }
 
-/// The level of a row that switches a log on, where there is one of any kind (`StdoutAccessLog` has no path): the
-/// connection manager's, or its listener's.
+/// Returns the level of a row that switches a log on, if there is a log of any kind (`StdoutAccessLog` has no path) in
+/// the connection manager or its listener.
 fn logged(row: &Parameter, document: &Document, met: &Met) -> Option<String> {
     let mut writes = row.writes.iter();
     let write = writes.find(|write| write.text.contains("{logs}"))?;
     let (list, _) = write.at.as_deref()?.split_once("/0/")?;
     let is_there = |context: &str| {
-        let logs = document
-            .context(context, met)
-            .and_then(|it| it.pointer(list));
+        let logs = document.context(context, met).and_then(|it| it.pointer(list));
         logs.is_some_and(|logs| match logs {
             Value::Array(logs) => !logs.is_empty(),
             logs => !logs.is_null(),
@@ -177,17 +168,14 @@ fn json_of(what: &str, text: &str) -> Result<Value, SutError> {
 }
 
 fn unreadable(what: &str, why: &str) -> SutError {
-    SutError::Unreadable {
-        kind: ProxyKind::Envoy,
-        what: format!("{what} {why}"),
-    }
+    SutError::Unreadable { kind: ProxyKind::Envoy, what: format!("{what} {why}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Of one listener, the one of weir's name in clear.
+    /// Returns the way to one listener: the one in clear with weir's name.
     fn anywhere() -> Vec<Met> {
         vec![Met::at("127.0.0.1:9".parse().unwrap(), false)]
     }
@@ -253,10 +241,8 @@ mod tests {
                 ]}}},
             ]},
         ]});
-        let document = Document {
-            arguments: json!({"concurrency": 2}),
-            bootstrap: loaded(&dump).unwrap(),
-        };
+        let document =
+            Document { arguments: json!({"concurrency": 2}), bootstrap: loaded(&dump).unwrap() };
         let effective = read(&document, anywhere(), &Catalog::builtin(), None);
         for (id, level) in [
             ("concurrency", "2"),
@@ -284,10 +270,7 @@ mod tests {
             ]},
             {"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump"},
         ]});
-        let document = Document {
-            arguments: json!({}),
-            bootstrap: loaded(&dump).unwrap(),
-        };
+        let document = Document { arguments: json!({}), bootstrap: loaded(&dump).unwrap() };
         let levels = read(&document, anywhere(), &Catalog::builtin(), None).levels;
         assert_eq!(levels["backlog"], "99");
         assert_eq!(levels["stats_flush_interval"], "250ms");

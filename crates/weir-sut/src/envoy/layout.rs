@@ -1,4 +1,4 @@
-//! Writing a configuration: the settings of an arm, put into Envoy's document.
+//! Writes a configuration: the settings of an arm in Envoy's document.
 
 use std::net::SocketAddr;
 
@@ -11,10 +11,10 @@ use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::{Site, SutError, Task};
 
-/// Name of the configuration file; its ending tells Envoy the format.
+/// Name of the configuration file; its extension tells Envoy the format.
 const FILE: &str = "envoy.json";
 
-/// What the statistics of client connections stand under, for both listeners together.
+/// Name under which Envoy keeps the statistics of client connections, for both listeners together.
 pub(super) const STATISTICS: &str = "ingress";
 
 pub(super) fn write(envoy: &Envoy, task: &Task<'_>) -> Result<Configuration, SutError> {
@@ -22,18 +22,13 @@ pub(super) fn write(envoy: &Envoy, task: &Task<'_>) -> Result<Configuration, Sut
         return own::write(envoy, task, own);
     }
     let directives = task.directives()?;
-    let layout = Layout {
-        directives: &directives,
-    };
+    let layout = Layout { directives: &directives };
     let document = layout.bootstrap(task.site, task.origin()?)?;
     let configuration = Configuration {
-        arguments: match task.site.request_log {
-            true => [
-                layout.arguments()?,
-                requests::FLUSH.map(str::to_owned).to_vec(),
-            ]
-            .concat(),
-            false => layout.arguments()?,
+        arguments: if task.site.request_log {
+            [layout.arguments()?, requests::FLUSH.map(str::to_owned).to_vec()].concat()
+        } else {
+            layout.arguments()?
         },
         ..Configuration::prepare(task, FILE, None)?
     };
@@ -41,27 +36,26 @@ pub(super) fn write(envoy: &Envoy, task: &Task<'_>) -> Result<Configuration, Sut
     Ok(configuration)
 }
 
-/// Options of the command line that settings lead to.
+/// Returns the options of the command line that settings lead to.
 pub(super) fn arguments(directives: &[Directive]) -> Result<Vec<String>, SutError> {
     Layout { directives }.arguments()
 }
 
-/// Puts directives into the objects of their contexts, and these into one another.
+/// Puts directives into the objects of their contexts, and nests these objects.
 struct Layout<'a> {
     directives: &'a [Directive],
 }
 
 impl Layout<'_> {
-    /// What weir writes of a context, with the settings that go there.
+    /// Returns weir's own object for a context with the settings of that context put in.
     fn with(&self, context: &str, own: Value) -> Result<Value, SutError> {
         put_all(own, context, self.directives)
     }
 
-    /// Options of the command line, by the names that `/server_info` has for them.
+    /// Returns the options of the command line, from the names that `/server_info` has for them.
     fn arguments(&self) -> Result<Vec<String>, SutError> {
         let options = self.with("arguments", json!({}))?;
-        let options = options.as_object().into_iter().flatten();
-        let words = options.flat_map(|(name, value)| {
+        let words = options.as_object().into_iter().flatten().flat_map(|(name, value)| {
             let option = format!("--{}", name.replace('_', "-"));
             match value {
                 Value::Bool(true) => vec![option],
@@ -111,14 +105,15 @@ impl Layout<'_> {
 
     fn hcm(&self, is_logged: bool) -> Result<Value, SutError> {
         let compressor = self.with("compressor", json!({}))?;
-        let router = self.with(
-            "router",
-            typed("envoy.extensions.filters.http.router.v3.Router"),
-        )?;
+        let router =
+            self.with("router", typed("envoy.extensions.filters.http.router.v3.Router"))?;
         let router = json!({"name": ROUTER, "typed_config": router});
         // Settings of a compression that is not asked for make no filter.
-        let compressor = Some(compressor).filter(|filter| filter.get("name").is_some());
-        let filters: Vec<Value> = compressor.into_iter().chain([router]).collect();
+        let filters: Vec<Value> = Some(compressor)
+            .filter(|filter| filter.get("name").is_some())
+            .into_iter()
+            .chain([router])
+            .collect();
         let mut own = typed(
             "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         );
@@ -169,7 +164,7 @@ impl Layout<'_> {
     }
 }
 
-/// An object of a protobuf type.
+/// Returns an object of a protobuf type.
 fn typed(name: &str) -> Value {
     json!({"@type": format!("type.googleapis.com/{name}")})
 }

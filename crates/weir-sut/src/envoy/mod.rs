@@ -1,14 +1,12 @@
-//! Envoy: found, configured, checked, started and asked.
+//! Envoy: finding, configuring, checking and starting it, and reading its state.
 //!
-//! Its configuration is one static document, `conf/envoy.json`, in which everything stands that it does.
-//! Paths in it are relative: Envoy is started in the prefix. It is asked over its administration
-//! interface, HTTP on a unix socket below the prefix, which its main thread serves; workers, who carry
-//! the requests, know nothing of it.
+//! Its configuration is one static document, `conf/envoy.json`, which describes everything that it does. Paths in the
+//! document are relative: Envoy is started in the prefix. It is queried over its administration interface, HTTP on a
+//! unix socket below the prefix, which its main thread serves; workers, who carry the requests, are not involved.
 //!
-//! Requests go to the origin server with their target and their Host field as they came. What Envoy
-//! adds by itself it adds here too: `x-request-id`, `x-forwarded-proto` and
-//! `x-envoy-expected-rq-timeout-ms` to requests, `server`, `date` where there is none and
-//! `x-envoy-upstream-service-time` to responses.
+//! Requests go to the origin server with their target and their Host field as they came. Additions that Envoy makes by
+//! default stay on: `x-request-id`, `x-forwarded-proto` and `x-envoy-expected-rq-timeout-ms` in requests, `server`,
+//! `date` if there is none and `x-envoy-upstream-service-time` in responses.
 
 mod counters;
 mod document;
@@ -32,7 +30,7 @@ use crate::{
     Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task, admin,
 };
 
-/// The mark of a warning in Envoy's log, behind time and thread.
+/// Mark of a warning in Envoy's log, behind time and thread.
 const WARNING: &str = "[warning]";
 
 pub(crate) const MARKS: Marks = Marks {
@@ -46,7 +44,7 @@ pub(crate) const MARKS: Marks = Marks {
     open: |installed| Ok(Arc::new(Envoy { installed })),
 };
 
-/// An Envoy that is installed.
+/// An installed Envoy.
 #[derive(Debug)]
 pub(crate) struct Envoy {
     installed: Installed,
@@ -65,18 +63,17 @@ impl Proxy for Envoy {
         Some(self)
     }
 
-    /// `envoy --mode validate`. Listeners, clusters and certificates are made as for a start; no
-    /// port is bound.
+    /// Returns the arguments of `envoy --mode validate`. Listeners, clusters and certificates are made as for a start;
+    /// no port is bound.
     fn checking(&self, configuration: &Configuration) -> Vec<OsString> {
         let mut arguments = vec!["--mode".into(), "validate".into()];
         arguments.extend(self.arguments(configuration));
         arguments
     }
 
-    /// Its warnings, without time and thread, which differ each time.
+    /// Returns Envoy's warnings without time and thread, which differ each time.
     fn remarks(&self, said: &str) -> Vec<String> {
-        let remark = |line: &str| Some(line[line.find(WARNING)?..].to_owned());
-        said.lines().filter_map(remark).collect()
+        said.lines().filter_map(|line| Some(line[line.find(WARNING)?..].to_owned())).collect()
     }
 
     fn refusal(&self, said: &str) -> String {
@@ -97,7 +94,7 @@ impl Proxy for Envoy {
         ]
     }
 
-    /// Its own word: LIVE once all listeners are there and all workers run.
+    /// Returns true if Envoy reports LIVE: all listeners are there and all workers run.
     fn is_ready(&self, started: &Started<'_>) -> bool {
         admin::get(started.configuration, "/ready").is_ok_and(|state| state.trim() == "LIVE")
     }
@@ -133,13 +130,13 @@ impl Proxy for Envoy {
         true
     }
 
-    /// Envoy shows the whole document, on lines of its own, behind the words about what is wrong with it.
+    /// Returns false for lines of the document, which Envoy prints in full behind the description of an error.
     fn is_telling(&self, line: &str) -> bool {
         !line.starts_with([' ', '{', '}', '[', ']']) || line.starts_with("[2")
     }
 }
 
-/// `envoy/1.40.0` of `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
+/// Returns `envoy/1.40.0` from `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
 fn version_of(words: &str) -> Option<String> {
     let line = words.lines().find(|line| line.contains("envoy"))?;
     let (_, build) = line.split_once("version: ")?;
@@ -148,14 +145,16 @@ fn version_of(words: &str) -> Option<String> {
     is_number.then(|| format!("envoy/{number}"))
 }
 
-/// What `--mode validate` said, without the document that it shows behind some refusals, and with the
-/// blanks taken out that protobuf strews in at random lest a program rely on its words.
+/// Returns the message of `--mode validate`, without the document that follows some refusals. Blanks are normalised
+/// too: protobuf inserts some at random, so that no program relies on its wording.
 fn refusal(said: &str) -> String {
-    let telling = |line: &&str| !line.starts_with([' ', '{', '}']) && !line.trim().is_empty();
-    let lines = said.lines().filter(telling).map(|line| {
-        let line = line.strip_suffix('{').unwrap_or(line);
-        line.split_whitespace().collect::<Vec<_>>().join(" ")
-    });
+    let lines = said
+        .lines()
+        .filter(|line| !line.starts_with([' ', '{', '}']) && !line.trim().is_empty())
+        .map(|line| {
+            let line = line.strip_suffix('{').unwrap_or(line);
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        });
     lines.collect::<Vec<_>>().join("\n")
 }
 

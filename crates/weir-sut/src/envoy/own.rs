@@ -73,7 +73,7 @@ impl Language for Envoy {
     }
 }
 
-/// The bootstrap of a copy that was written.
+/// Reads the bootstrap of a copy that was written.
 pub(super) fn bootstrap(configuration: &Configuration) -> Result<Value, SutError> {
     let file = configuration.file();
     let format = Dialect::Envoy.format(&file);

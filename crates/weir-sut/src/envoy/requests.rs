@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::logged::{FILE, LoggedRequest, seconds_us, words};
 
-/// How often Envoy writes what it has collected, milliseconds, as an option of its command line.
+/// Interval at which Envoy writes what it has collected, milliseconds, as an option of its command line.
 pub(super) const FLUSH: [&str; 2] = ["--file-flush-interval-msec", "100"];
 
-/// From where to where: all of it, reading the request, from its begin to that of a connection, opening that, waiting
-/// for the origin, and the rest of the answer.
+/// Measured spans by start and end: the whole request, reading the request, from the request's begin to that of a
+/// connection, opening the connection, waiting for the origin, and the rest of the answer.
 const SPANS: [&str; 6] = [
     "DS_RX_BEG:DS_TX_END",
     "DS_RX_BEG:DS_RX_END",
@@ -18,7 +18,7 @@ const SPANS: [&str; 6] = [
     "US_RX_BEG:US_RX_END",
 ];
 
-/// The logger, for the connection manager.
+/// Returns the logger, for the connection manager.
 pub(super) fn logger() -> Value {
     let spans = SPANS.map(|span| format!("|%COMMON_DURATION({span}:us)%"));
     let format = format!("weir|%START_TIME(%s.%6f)%{}\n", spans.concat());

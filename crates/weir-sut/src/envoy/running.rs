@@ -24,20 +24,19 @@ fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
     let socket = value.pointer("/admin/address/socket_address");
     let tcp = socket.and_then(|socket| {
         let host = socket.get("address")?.as_str()?;
-        let port = socket
-            .get("port_value")
-            .or_else(|| socket.get("portValue"))?;
+        let port = socket.get("port_value").or_else(|| socket.get("portValue"))?;
         Peer::listening_at(&format!("{host}:{}", port.as_u64()?))
     });
     let pipe = value.pointer("/admin/address/pipe/path");
     let peer = tcp.or_else(|| Some(Peer::Unix(pipe?.as_str()?.into())));
     let none = "its bootstrap has no `admin` address: add one to have its circuit breakers read";
-    let http = |peer| StatusEndpoint::Http(peer, "localhost".to_owned(), ASK_OWN.to_owned());
     Ok(Offers {
         error_log: None,
         logs_warnings: None,
         settings: BTreeMap::new(),
         idle: Vec::new(),
-        endpoint: peer.map(http).ok_or_else(|| none.to_owned()),
+        endpoint: peer
+            .map(|peer| StatusEndpoint::Http(peer, "localhost".to_owned(), ASK_OWN.to_owned()))
+            .ok_or_else(|| none.to_owned()),
     })
 }

@@ -1,63 +1,59 @@
-//! What an Envoy runs with that a control plane configures, from its `/config_dump`: listeners, routes and clusters come
-//! one by one and not with the bootstrap.
+//! Configuration of an Envoy with a control plane, from its `/config_dump`: listeners, routes and clusters come one by
+//! one and not with the bootstrap.
 
 use serde_json::{Value, json};
 
 use super::document::{CLEAR, COMPRESSOR, Document, TLS, first_of, is_gzip, is_on};
 use crate::met::Meeting;
 
-/// The document of a dump, as one of a bootstrap that has everything would be; else what is missing.
+/// Builds the document of a dump, in the form of a bootstrap that contains everything. The error names what is missing.
 ///
-/// A Service's port need not be the listener's: the listener that loads meet is the one at their port, else the first of
-/// those that have their routes from the control plane, over TLS as they speak. Of clusters those that are in force are
-/// there: what warms up is not.
+/// A Service's port need not be the listener's. Loads reach the listener at their port; otherwise the first listener
+/// that has its routes from the control plane and speaks TLS if the loads do. Only clusters in force are included, not
+/// those that are warming up.
 pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Result<Document, &'static str> {
     let mut dumps = documents.iter();
-    let configs = dumps.find_map(|one| one.get("configs")?.as_array());
-    let configs = configs.map_or(&[][..], Vec::as_slice);
+    let configs =
+        dumps.find_map(|one| one.get("configs")?.as_array()).map_or(&[][..], Vec::as_slice);
     let part = |kind: &str| {
-        let is_kind = |config: &&Value| {
+        configs.iter().find(|config| {
             let name = config.get("@type").and_then(Value::as_str);
             name.is_some_and(|name| name.ends_with(kind))
-        };
-        configs.iter().find(is_kind)
+        })
     };
     let all = |kind: &str, list: &str, at: &str| -> Vec<Value> {
-        let entries = part(kind).and_then(|part| part.get(list)?.as_array());
-        let entries = entries.into_iter().flatten();
-        entries
+        part(kind)
+            .and_then(|part| part.get(list)?.as_array())
+            .into_iter()
+            .flatten()
             .filter_map(|entry| entry.pointer(at).cloned())
             .collect()
     };
-    let bootstrap = part(".BootstrapConfigDump").and_then(|part| part.get("bootstrap"));
-    let mut bootstrap = bootstrap.ok_or("has no bootstrap")?.clone();
-    let mut routes = all(
-        ".RoutesConfigDump",
-        "dynamic_route_configs",
-        "/route_config",
-    );
+    let mut bootstrap = part(".BootstrapConfigDump")
+        .and_then(|part| part.get("bootstrap"))
+        .ok_or("has no bootstrap")?
+        .clone();
+    let mut routes = all(".RoutesConfigDump", "dynamic_route_configs", "/route_config");
     for routes in &mut routes {
         put_first(routes, meeting);
     }
-    let mut listeners = all(
-        ".ListenersConfigDump",
-        "dynamic_listeners",
-        "/active_state/listener",
-    );
+    let mut listeners = all(".ListenersConfigDump", "dynamic_listeners", "/active_state/listener");
     listeners.retain_mut(|listener| resolve(listener, &routes));
     if listeners.is_empty() {
         return Err("has no listener whose routes come from a control plane");
     }
     // The first of its kind is the one that is asked where none is at the port.
     for (name, is_secure) in [(CLEAR, false), (TLS, true)] {
-        let of_kind = listeners.iter().enumerate();
-        let of_kind = of_kind.filter(|(_, listener)| speaks_tls(listener) == is_secure);
+        let of_kind =
+            listeners.iter().enumerate().filter(|(_, listener)| speaks_tls(listener) == is_secure);
         let of_kind: Vec<usize> = of_kind.map(|(place, _)| place).collect();
-        let is_at_port = |place: &&usize| {
-            let port = listeners[**place].pointer("/address/socket_address/port_value");
-            port == Some(&json!(meeting.at.port()))
-        };
-        let met = of_kind.iter().find(is_at_port).or(of_kind.first());
+        let met = of_kind
+            .iter()
+            .find(|place| {
+                let port = listeners[**place].pointer("/address/socket_address/port_value");
+                port == Some(&json!(meeting.at.port()))
+            })
+            .or(of_kind.first());
         if let Some(place) = met.copied() {
             listeners[place]["name"] = json!(name);
         }
@@ -67,23 +63,22 @@ pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Result<Documen
     bootstrap.as_object_mut().map(|it| it.remove("node"));
     let mut infos = documents.iter();
     let arguments = infos.find_map(|one| one.get("command_line_options").cloned());
-    Ok(Document {
-        arguments: arguments.unwrap_or_default(),
-        bootstrap,
-    })
+    Ok(Document { arguments: arguments.unwrap_or_default(), bootstrap })
 }
 
-/// Has the virtual host that a load's name leads to stand first, and in it the route that its target leads to.
+/// Moves the virtual host for a load's name to the front, and within it the route for the load's target.
 fn put_first(routes: &mut Value, meeting: &Meeting) {
     let hosts = routes.get_mut("virtual_hosts");
     let Some(hosts) = hosts.and_then(Value::as_array_mut) else {
         return;
     };
     let domains = |host: &Value| {
-        let domains = host.get("domains").and_then(Value::as_array);
-        let domains = domains.into_iter().flatten();
-        let matched = domains.filter_map(|domain| matches_host(domain.as_str()?, &meeting.host));
-        matched.max()
+        host.get("domains")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|domain| matches_host(domain.as_str()?, &meeting.host))
+            .max()
     };
     // Of several as good the first one counts.
     hosts.sort_by_key(|host| std::cmp::Reverse(domains(host)));
@@ -92,16 +87,14 @@ fn put_first(routes: &mut Value, meeting: &Meeting) {
         let path = meeting.target.split('?').next().unwrap_or_default();
         // The first that matches is taken, so the order of the others is left.
         routes.sort_by_key(|route| {
-            let is_route = route
-                .get("route")
-                .is_some_and(|it| it.get("cluster").is_some());
+            let is_route = route.get("route").is_some_and(|it| it.get("cluster").is_some());
             !(is_route && matches_path(route, path))
         });
     }
 }
 
-/// How well a domain of a virtual host fits a name: the whole name before the longest end of it before `*`; `None`: not
-/// at all.
+/// Returns how well a domain of a virtual host fits a name: the whole name ranks above the longest end of the name
+/// behind `*`. `None` if it does not fit.
 fn matches_host(domain: &str, host: &str) -> Option<usize> {
     let host = host.to_ascii_lowercase();
     let bare = host.split(':').next().unwrap_or_default();
@@ -113,7 +106,7 @@ fn matches_host(domain: &str, host: &str) -> Option<usize> {
     }
 }
 
-/// Whether a route is for a path, as far as one can say without its other conditions.
+/// Returns true if a route's path condition matches a path; its other conditions are ignored.
 fn matches_path(route: &Value, path: &str) -> bool {
     let Some(rule) = route.get("match") else {
         return false;
@@ -129,9 +122,9 @@ fn matches_path(route: &Value, path: &str) -> bool {
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Puts the routes where a connection manager only names them, calls a compressor as weir does, and says there whether it
-/// works on the first route; `false`: no connection manager of the listener has its routes from the control plane (its own
-/// for statistics).
+/// Fills in the routes if a connection manager only names them, gives compressors weir's name, and marks there whether
+/// they are active on the first route. Returns false if no connection manager of the listener has its routes from the
+/// control plane, as in a listener for Envoy's own statistics.
 fn resolve(listener: &mut Value, routes: &[Value]) -> bool {
     let mut is_met = false;
     let mut chains: Vec<&mut Value> = Vec::new();
@@ -142,8 +135,7 @@ fn resolve(listener: &mut Value, routes: &[Value]) -> bool {
             _ => {}
         }
     }
-    let filters = chains.into_iter();
-    let filters = filters.filter_map(|chain| chain.get_mut("filters")?.as_array_mut());
+    let filters = chains.into_iter().filter_map(|chain| chain.get_mut("filters")?.as_array_mut());
     for filter in filters.flatten() {
         let Some(config) = filter.get_mut("typed_config") else {
             continue;
@@ -153,17 +145,13 @@ fn resolve(listener: &mut Value, routes: &[Value]) -> bool {
         }
         let name = config.pointer("/rds/route_config_name").cloned();
         is_met |= name.is_some();
-        let found = routes
-            .iter()
-            .find(|routes| routes.get("name") == name.as_ref());
+        let found = routes.iter().find(|routes| routes.get("name") == name.as_ref());
         if let Some(found) = found {
             config["route_config"] = found.clone();
         }
-        let filters = config.get("http_filters").and_then(Value::as_array);
-        let filters = filters.into_iter().flatten();
-        let works: Vec<bool> = filters
-            .map(|filter| is_on(filter, config, first_of(config)))
-            .collect();
+        let filters = config.get("http_filters").and_then(Value::as_array).into_iter().flatten();
+        let works: Vec<bool> =
+            filters.map(|filter| is_on(filter, config, first_of(config))).collect();
         let filters = config.get_mut("http_filters").and_then(Value::as_array_mut);
         for (filter, works) in filters.into_iter().flatten().zip(works) {
             if is_gzip(filter) {
@@ -204,10 +192,8 @@ mod tests {
             chain["transport_socket"] = json!({"typed_config": {}});
         }
         // Both are usual: one chain for all connections, and one for each name.
-        let (key, chains) = match tls {
-            true => ("filter_chains", json!([chain])),
-            false => ("default_filter_chain", chain),
-        };
+        let (key, chains) =
+            if tls { ("filter_chains", json!([chain])) } else { ("default_filter_chain", chain) };
         json!({"name": format!("default/eg/{port}"), "active_state": {"listener": {
             "name": format!("default/eg/{port}"),
             "address": {"socket_address": {"address": "0.0.0.0", "port_value": port}},
@@ -216,7 +202,7 @@ mod tests {
         }}})
     }
 
-    /// As Envoy Gateway has it: it works on those routes alone that say something of it.
+    /// Returns a compressor as Envoy Gateway configures it: active only on routes with a configuration of it.
     fn compressor(name: &str, library: &str) -> Value {
         json!({"name": format!("envoy.filters.http.compressor.{name}"), "disabled": true, "typed_config": {
             "@type": "type.googleapis.com/a.Compressor",
@@ -227,7 +213,7 @@ mod tests {
         json!({"cluster": {"name": name, "circuit_breakers": {"thresholds": [{"max_connections": most}]}}})
     }
 
-    /// A dump with three listeners, of which the first one of the control plane's is for its statistics.
+    /// Returns a dump with three listeners; the first one of the control plane's is for its statistics.
     fn dump() -> Value {
         let routes = |port: u16| {
             let route = |prefix: &str, to: &str, timeout: &str| json!({"match": {"prefix": prefix}, "route": {"cluster": to, "timeout": timeout}});
@@ -298,7 +284,7 @@ mod tests {
         }
     }
 
-    /// It may be on for one route and off for the next, and others may be there that are not gzip.
+    /// A compressor may be active on one route and not on the next, and other compressors may not be gzip.
     #[test]
     fn a_compressor_counts_where_it_works() {
         let gzip = "envoy.filters.http.compressor.gzip";
@@ -306,34 +292,10 @@ mod tests {
         let per_route = json!({"overrides": {"response_direction_config": {}}});
         for (of_route, of_host, of_all, filter, expected) in [
             (json!({}), json!({}), json!({}), json!(true), "off"),
-            (
-                json!({gzip: per_route}),
-                json!({}),
-                json!({}),
-                json!(true),
-                "on",
-            ),
-            (
-                json!({brotli: per_route}),
-                json!({}),
-                json!({}),
-                json!(true),
-                "off",
-            ),
-            (
-                json!({}),
-                json!({gzip: per_route}),
-                json!({}),
-                json!(true),
-                "on",
-            ),
-            (
-                json!({}),
-                json!({}),
-                json!({gzip: per_route}),
-                json!(true),
-                "on",
-            ),
+            (json!({gzip: per_route}), json!({}), json!({}), json!(true), "on"),
+            (json!({brotli: per_route}), json!({}), json!({}), json!(true), "off"),
+            (json!({}), json!({gzip: per_route}), json!({}), json!(true), "on"),
+            (json!({}), json!({}), json!({gzip: per_route}), json!(true), "on"),
             (json!({}), json!({}), json!({}), json!(null), "on"),
             (
                 json!({gzip: {"disabled": true}}),

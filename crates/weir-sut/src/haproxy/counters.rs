@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use super::runtime::{info, is_of, stat};
 use crate::{Configuration, SutError, admin};
 
-/// Counters of the whole process in `show info`. Those of connections and requests count weir's own
-/// questions too, and are taken from `show stat`.
+/// Counters of the whole process in `show info`. Its counters of connections and requests include weir's own queries;
+/// those are taken from `show stat` instead.
 const PROCESS: &str =
     "CumSslConns, SslCacheLookups, SslCacheMisses, DroppedLogs, PoolFailed, TotalSplicdedBytesOut";
 
-/// Counters of `show stat` that frontends have (management guide §9.1).
+/// Counters of frontends in `show stat` (management guide §9.1).
 const FRONTEND: &str = "bin, bout, dreq, dresp, ereq, req_tot, conn_tot, dcon, dses, hrsp_1xx, hrsp_2xx, hrsp_3xx, \
      hrsp_4xx, hrsp_5xx, comp_in, comp_out, comp_rsp, wrew, eint, ssl_sess, ssl_reused_sess";
 
-/// And those that backends have.
+/// Counters of backends in `show stat`.
 const BACKEND: &str =
     "bin, bout, stot, connect, reuse, econ, eresp, wretr, wredis, cli_abrt, srv_abrt, hrsp_5xx";
 
-/// Values of the moment: of the process, of frontends, of backends.
+/// Momentary values: of the process, of frontends, of backends.
 const NOW: [&str; 3] = [
     "Idle_pct, CurrConns, Maxconn, CurrSslConns, SslFrontendSessionReuse_pct, Run_queue",
     "scur, slim, rate, rate_lim",
@@ -30,38 +30,30 @@ pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64
     Ok(named(&info?, &stat?, [PROCESS, FRONTEND, BACKEND]))
 }
 
-/// Counters and values of the moment.
+/// Reads counters and momentary values.
 pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
     let [info, stat] = ["show info", "show stat"].map(|line| admin::line(configuration, line));
     Ok(sampled_of(&info?, &stat?))
 }
 
-/// The same of what `show info` and `show stat` answer.
+/// Parses counters and momentary values from the answers to `show info` and `show stat`.
 pub(crate) fn sampled_of(info: &str, stat: &str) -> BTreeMap<String, u64> {
     let with_now = |counted: &str, now: &str| format!("{counted}, {now}");
     let [process, frontend, backend] = NOW;
-    let names = [
-        with_now(PROCESS, process),
-        with_now(FRONTEND, frontend),
-        with_now(BACKEND, backend),
-    ];
+    let names =
+        [with_now(PROCESS, process), with_now(FRONTEND, frontend), with_now(BACKEND, backend)];
     named(info, stat, names.each_ref().map(String::as_str))
 }
 
 fn named(text: &str, stat: &str, [process, frontend, backend]: [&str; 3]) -> BTreeMap<String, u64> {
-    let of_process = process
-        .split(", ")
-        .filter_map(|name| Some((name.to_owned(), info(text, name)?)));
-    let mut all: BTreeMap<String, u64> = of_process.collect();
+    let mut all: BTreeMap<String, u64> =
+        process.split(", ").filter_map(|name| Some((name.to_owned(), info(text, name)?))).collect();
     add_stat(&mut all, stat, frontend, backend);
     all
 }
 
 fn add_stat(all: &mut BTreeMap<String, u64>, text: &str, frontend: &str, backend: &str) {
-    let wholes = [
-        ("FRONTEND", "frontend", frontend),
-        ("BACKEND", "backend", backend),
-    ];
+    let wholes = [("FRONTEND", "frontend", frontend), ("BACKEND", "backend", backend)];
     for row in stat(text) {
         for (whole, prefix, names) in wholes {
             for name in names.split(", ").filter(|_| is_of(&row, whole)) {
@@ -86,11 +78,7 @@ mod tests {
                     o,BACKEND,7,2,5,UP\n";
         let mut all = BTreeMap::new();
         add_stat(&mut all, text, FRONTEND, BACKEND);
-        let expected = [
-            ("backend.reuse", 2),
-            ("backend.stot", 5),
-            ("frontend.req_tot", 7),
-        ];
+        let expected = [("backend.reuse", 2), ("backend.stot", 5), ("frontend.req_tot", 7)];
         assert_eq!(all, expected.map(|(name, n)| (name.to_owned(), n)).into());
     }
 }

@@ -1,7 +1,7 @@
-//! What HAProxy is really running with.
+//! HAProxy's effective configuration.
 //!
-//! It prints no configuration, but tells some of it over its runtime API: threads, limits, sizes of
-//! buffers. What it tells counts; the rest is as the configuration file has it.
+//! HAProxy prints no configuration, but reports some of it over its runtime API: threads, limits, sizes of buffers.
+//! Reported values take precedence; the rest is as the configuration file has it.
 
 use weir_configuration::haproxy::Tree;
 use weir_configuration::{Source, SourceFile};
@@ -13,29 +13,20 @@ use super::way::Way;
 use crate::met::Met;
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
-/// Keywords of `global` that `show info` tells, and by which name.
-const TOLD: [(&str, &str); 3] = [
-    ("nbthread", "Nbthread"),
-    ("maxconn", "Maxconn"),
-    ("ulimit-n", "Ulimit-n"),
-];
+/// Keywords of `global` that `show info` reports, with their names there.
+const TOLD: [(&str, &str); 3] =
+    [("nbthread", "Nbthread"), ("maxconn", "Maxconn"), ("ulimit-n", "Ulimit-n")];
 
-/// Options of a server that `show stat` tells, and by which field. What is not limited is not told.
-const TOLD_OF_SERVER: [(&str, &str); 3] = [
-    ("maxconn", "slim"),
-    ("maxqueue", "qlimit"),
-    ("pool-max-conn", "src_ilim"),
-];
+/// Options of a server that `show stat` reports, with their fields there. Options without a limit are not reported.
+const TOLD_OF_SERVER: [(&str, &str); 3] =
+    [("maxconn", "slim"), ("maxqueue", "qlimit"), ("pool-max-conn", "src_ilim")];
 
 pub(super) fn read(
     configuration: &Configuration,
     proxy: Option<&RunningProxy>,
     catalog: &Catalog,
 ) -> Result<Effective, SutError> {
-    let file = |(name, text): (String, String)| SourceFile {
-        path: name.into(),
-        text,
-    };
+    let file = |(name, text): (String, String)| SourceFile { path: name.into(), text };
     let source = Source::new(configuration.texts()?.into_iter().map(file).collect());
     let tree = Tree::parse(&source)?;
     let met = configuration.met().into_iter();
@@ -57,13 +48,12 @@ pub(super) fn read(
     Ok(Effective::of_ways(text, rows, &ways, is_of_tls, level))
 }
 
-/// Levels of a proxy that weir did not start, as its files say, with the connections that the servers of its backend may have
-/// together.
+/// Reads the levels of a proxy that weir did not start from its files, with the total of connections that the servers
+/// of its backend may have.
 pub(super) fn of_files(source: &Source, met: &Met) -> Result<Settings, SutError> {
     let way = Way::of(&Tree::parse(source)?, met);
-    let servers = (way.origin_side.iter())
-        .filter(|line| line.starts_with("server "))
-        .count() as u64;
+    let servers =
+        (way.origin_side.iter()).filter(|line| line.starts_with("server ")).count() as u64;
     let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
     let ways = [(met.is_secure, way)];
     let mut levels = Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels;
@@ -75,33 +65,28 @@ pub(super) fn of_files(source: &Source, met: &Met) -> Result<Settings, SutError>
     Ok(levels)
 }
 
-/// Whether a row is about TLS towards clients.
+/// Returns true if a row is about TLS towards clients.
 fn is_of_tls(row: &Parameter) -> bool {
     matches!(&row.effective, EffectiveFrom::Directive { name, .. } if name.starts_with("ssl-"))
 }
 
 fn as_comment(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.is_empty());
-    lines.map(|line| format!("# {line}\n")).collect()
+    text.lines().filter(|line| !line.is_empty()).map(|line| format!("# {line}\n")).collect()
 }
 
 impl Way {
     fn told(&mut self, of_process: &str, pools: &str) {
-        let numbers = TOLD
-            .iter()
-            .filter_map(|(keyword, name)| Some((*keyword, info(of_process, name)?)));
+        let numbers =
+            TOLD.iter().filter_map(|(keyword, name)| Some((*keyword, info(of_process, name)?)));
         let size = pool_size(pools, "buffer").map(|size| ("tune.bufsize", size));
-        let lines = numbers
-            .chain(size)
-            .map(|(keyword, number)| format!("{keyword} {number}"));
+        let lines = numbers.chain(size).map(|(keyword, number)| format!("{keyword} {number}"));
         self.global.splice(..0, lines);
     }
 
     fn told_of_proxies(&mut self, rows: &[Row<'_>]) {
         let of = |name: &str| {
             let name = name.to_owned();
-            rows.iter()
-                .filter(move |row| row.get("pxname") == Some(&&*name))
+            rows.iter().filter(move |row| row.get("pxname") == Some(&&*name))
         };
         let frontend = of(&self.frontend).find(|row| is_of(row, "FRONTEND"));
         let limit = frontend.and_then(|row| row.get("slim"));
@@ -128,17 +113,15 @@ fn level(row: &Parameter, way: &Way) -> Option<String> {
     }
 }
 
-/// The level of a row that is a line of its section, which counts the more the earlier it stands. A line
-/// that no level leads to is given as it stands, unless it begins like many others do.
+/// Returns the level of a row that is a line of its section; the earliest line takes precedence. A line that no level
+/// leads to is returned as it stands, unless it begins like many others do.
 fn directive(row: &Parameter, lines: &[&str], name: &str) -> Option<String> {
     let known = lines.iter().find_map(|line| row.read_back(Some(line)));
     let strange = lines.first().filter(|_| name != "option");
-    known
-        .or_else(|| strange.map(|line| (*line).to_owned()))
-        .or_else(|| row.read_back(None))
+    known.or_else(|| strange.map(|line| (*line).to_owned())).or_else(|| row.read_back(None))
 }
 
-/// The words of a row on a line; what stands last counts.
+/// Returns the words of a row on a line; the last ones take precedence.
 fn option(row: &Parameter, line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     row.writes.iter().find_map(|write| {
@@ -165,17 +148,17 @@ mod tests {
     }
 
     fn of_ways(text: &str, told: &str, met: Vec<Met>) -> BTreeMap<String, String> {
-        let source = Source::new(vec![SourceFile {
-            path: "haproxy.cfg".into(),
-            text: text.to_owned(),
-        }]);
+        let source =
+            Source::new(vec![SourceFile { path: "haproxy.cfg".into(), text: text.to_owned() }]);
         let tree = Tree::parse(&source).unwrap();
-        let way = |met: Met| {
-            let mut way = Way::of(&tree, &met);
-            way.told_of_proxies(&stat(told));
-            (met.is_secure, way)
-        };
-        let ways: Vec<(bool, Way)> = met.into_iter().map(way).collect();
+        let ways: Vec<(bool, Way)> = met
+            .into_iter()
+            .map(|met| {
+                let mut way = Way::of(&tree, &met);
+                way.told_of_proxies(&stat(told));
+                (met.is_secure, way)
+            })
+            .collect();
         let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
         Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels
     }
@@ -185,10 +168,7 @@ mod tests {
         const TEXT: &str = "frontend f\n bind 127.0.0.1:18080\n default_backend b\n\
                             backend b\n server s1 127.0.0.1:1MOST\n server s2 127.0.0.1:2MOST\n";
         for (most, expected) in [(" maxconn 4", Some("8")), (" maxconn 0", None), ("", None)] {
-            let file = SourceFile {
-                path: "haproxy.cfg".into(),
-                text: TEXT.replace("MOST", most),
-            };
+            let file = SourceFile { path: "haproxy.cfg".into(), text: TEXT.replace("MOST", most) };
             let met = Met::at(ASKED.parse().unwrap(), false);
             let levels = of_files(&Source::new(vec![file]), &met).unwrap();
             let all = levels.get("origin_max_connections").map(String::as_str);
@@ -196,7 +176,7 @@ mod tests {
         }
     }
 
-    /// The listener with TLS, and the backend that the load's request is sent to.
+    /// A load reads the listener with TLS, and the backend that its request is sent to.
     #[test]
     fn a_load_over_tls_has_what_its_own_frontend_and_backend_say() {
         let text = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\n\
@@ -208,19 +188,13 @@ mod tests {
                     backend two\n    http-reuse always\n    server a 127.0.0.1:1\n";
         let clear = Met::at(ASKED.parse().unwrap(), false);
         let secure = Met {
-            location: Some(Spot {
-                name: "backend two".to_owned(),
-                ..Spot::default()
-            }),
+            location: Some(Spot { name: "backend two".to_owned(), ..Spot::default() }),
             ..Met::at("127.0.0.1:18443".parse().unwrap(), true)
         };
         for (met, expected) in [
             (vec![clear.clone()], ["5", "5s", "never", "TLSv1.2"]),
             (vec![secure.clone()], ["7", "7s", "always", "TLSv1.3"]),
-            (
-                vec![clear, secure],
-                ["5 and 7", "5s and 7s", "never and always", "TLSv1.3"],
-            ),
+            (vec![clear, secure], ["5 and 7", "5s and 7s", "never and always", "TLSv1.3"]),
         ] {
             let levels = of_ways(text, "", met);
             let ids = ["backlog", "timeout_client", "http_reuse", "ssl_min_ver"];

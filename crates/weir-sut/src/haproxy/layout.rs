@@ -1,4 +1,4 @@
-//! Writing a configuration: the settings of an arm, laid out in HAProxy's sections.
+//! Writes a configuration: the settings of an arm in HAProxy's sections.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,27 +15,23 @@ use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::user::WorkerUser;
 use crate::{Site, SutError, Task};
 
-/// Name of the configuration file.
 const FILE: &str = "haproxy.cfg";
 
-/// Where the access log goes that HAProxy writes to its standard output.
+/// Path of the access log that HAProxy writes to its standard output.
 pub(super) const ACCESS_LOG: &str = "logs/access.log";
 
-/// The user that packages of HAProxy make, and those that are everywhere.
+/// Users for the workers: the one that packages of HAProxy make, and those that exist everywhere.
 pub(super) const USERS: [&str; 3] = ["haproxy", "www-data", "nobody"];
 
-/// How long a worker that stops softly, as after a reload, may wait for its clients. Without it a
-/// connection that asks nothing keeps the former worker until it ends.
+/// Maximum time that a softly stopped worker, as after a reload, waits for its clients. Without a limit, a connection
+/// without requests keeps the former worker until the connection ends.
 const HARD_STOP_AFTER: &str = "10s";
 
 pub(super) fn write(haproxy: &Haproxy, task: &Task<'_>) -> Result<Configuration, SutError> {
     if let Some(own) = task.site.own {
         return own::write(haproxy, task, own);
     }
-    let layout = Layout {
-        directives: task.directives()?,
-        user: WorkerUser::find(&USERS),
-    };
+    let layout = Layout { directives: task.directives()?, user: WorkerUser::find(&USERS) };
     // The master reads everything as the user it was started by, so its worker gets nowhere.
     let configuration = Configuration {
         stdout: Some(ACCESS_LOG.into()),
@@ -52,7 +48,7 @@ pub(super) fn write(haproxy: &Haproxy, task: &Task<'_>) -> Result<Configuration,
     Ok(configuration)
 }
 
-/// HAProxy looks for the key in the certificate's file, and else beside it in `FILE.key`.
+/// Links the key to `FILE.key`, where HAProxy looks for the key if it is not in the certificate's file.
 pub(super) fn offer_key(folder: &Path) -> io::Result<()> {
     let link = folder.join(format!("{CERTIFICATE_FILE}.key"));
     match fs::remove_file(&link) {
@@ -69,7 +65,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Whether several sockets listen at one port, for which HAProxy needs SO_REUSEPORT.
+    /// Returns true if several sockets listen at one port, for which HAProxy needs SO_REUSEPORT.
     fn shares_port(&self) -> bool {
         let mut options = self.of("bind");
         options.any(|option| option.starts_with("shards ") && option != "shards 1")
@@ -81,11 +77,7 @@ impl Layout {
         );
         section(&mut text, "global", self.global());
         let defaults = ["mode http".to_owned()].into_iter();
-        section(
-            &mut text,
-            "defaults",
-            defaults.chain(self.lines("defaults")),
-        );
+        section(&mut text, "defaults", defaults.chain(self.lines("defaults")));
         section(&mut text, "frontend weir", self.frontend(site));
         section(&mut text, "backend origin", self.backend(origin));
         // Else HAProxy tries whether the host's name servers can be reached, since 2.6.
@@ -145,11 +137,9 @@ impl Layout {
         self.of(context).map(str::to_owned)
     }
 
-    /// Options for the end of a line.
+    /// Joins the options of a context for the end of a line.
     fn joined(&self, context: &str) -> String {
-        self.of(context)
-            .map(|option| format!(" {option}"))
-            .collect()
+        self.of(context).map(|option| format!(" {option}")).collect()
     }
 }
 

@@ -1,14 +1,13 @@
-//! HAProxy: found, configured, checked and started.
+//! HAProxy: finding, configuring, checking and starting it, and reading its state.
 //!
-//! It runs as operators run it, with a master process (`-W`): the master reads the configuration,
-//! opens listeners as the user it was started by, and has one worker of many threads, as another user
-//! where it may. A reload needs it too: the master starts a new worker that is handed the listeners
-//! over, so no connection is refused meanwhile.
+//! It runs as operators run it, with a master process (`-W`): the master reads the configuration, opens listeners as
+//! the user who started it, and has one worker of many threads, as another user if it may. A reload needs the master
+//! too: it starts a new worker and hands over the listeners, so no connection is refused meanwhile.
 //!
-//! Its threads are as many as the CPUs that it is bound to when it starts, which is what weir binds it
-//! to. `cpu-map` is no parameter of the catalog: it would undo weir's binding.
+//! Its threads are as many as the CPUs that it is bound to when it starts, by weir. `cpu-map` is not a parameter of the
+//! catalog: it would undo weir's binding.
 //!
-//! What it is asked while it runs goes through its runtime API (`stats socket`).
+//! Queries to the running HAProxy go through its runtime API (`stats socket`).
 
 mod counters;
 mod effective;
@@ -33,7 +32,7 @@ use crate::{
     Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task,
 };
 
-/// The master's own socket, below the prefix, as Debian's service has one.
+/// Path of the master's own socket, below the prefix, as in Debian's service.
 const MASTER_SOCKET: &str = "run/master.sock";
 
 pub(crate) const MARKS: Marks = Marks {
@@ -47,7 +46,7 @@ pub(crate) const MARKS: Marks = Marks {
     open: |installed| Ok(Arc::new(Haproxy { installed })),
 };
 
-/// A HAProxy that is installed.
+/// An installed HAProxy.
 #[derive(Debug)]
 pub(crate) struct Haproxy {
     installed: Installed,
@@ -62,7 +61,7 @@ impl Proxy for Haproxy {
         layout::write(self, task)
     }
 
-    /// `haproxy -c` opens no listener.
+    /// Returns the arguments of `haproxy -c`, which opens no listener.
     fn checking(&self, configuration: &Configuration) -> Vec<OsString> {
         let mut arguments = vec!["-c".into()];
         arguments.extend(self.arguments(configuration));
@@ -74,9 +73,7 @@ impl Proxy for Haproxy {
     }
 
     fn refusal(&self, said: &str) -> String {
-        [tagged(said, "[WARNING]"), tagged(said, "[ALERT]")]
-            .concat()
-            .join("\n")
+        [tagged(said, "[WARNING]"), tagged(said, "[ALERT]")].concat().join("\n")
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
@@ -89,8 +86,8 @@ impl Proxy for Haproxy {
         arguments
     }
 
-    /// The master opens the listeners before it has a worker, and only that one accepts and answers. And
-    /// the master must have settled.
+    /// Returns true once a worker answers and the master has settled. The master opens the listeners before it has a
+    /// worker, and only the worker accepts and answers.
     fn is_ready(&self, started: &Started<'_>) -> bool {
         started.has_workers()
             && worker(started.configuration).is_ok()
@@ -101,8 +98,8 @@ impl Proxy for Haproxy {
         requests::parse(line)
     }
 
-    /// The configuration, and of a proxy that runs what it reports about itself: HAProxy prints no
-    /// configuration, so what its runtime API does not tell is as it was written.
+    /// Reads the configuration, and what a running proxy reports about itself. HAProxy prints no configuration, so
+    /// values that its runtime API does not report are as they were written.
     fn effective(
         &self,
         configuration: &Configuration,
@@ -116,9 +113,8 @@ impl Proxy for Haproxy {
         Some(self)
     }
 
-    /// Counters of `show info` by their names there, and those of `show stat` as `frontend.req_tot`
-    /// and `backend.reuse`, all frontends and all backends together. HAProxy counts them whether
-    /// they are read or not.
+    /// Reads counters of `show info` by their names there, and those of `show stat` as `frontend.req_tot` and
+    /// `backend.reuse`, summed over all frontends and all backends. HAProxy counts them whether they are read or not.
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         counters::read(configuration)
     }
@@ -128,8 +124,8 @@ impl Proxy for Haproxy {
     }
 }
 
-/// Whether the master is there. Once it has a worker it becomes another program that only watches it
-/// (it executes itself again), and signals that come before that are lost.
+/// Returns true if the master answers. Once it has a worker, the master becomes another program that only watches the
+/// worker (it executes itself again), and signals before that are lost.
 fn master_answers(configuration: &Configuration) -> bool {
     let socket = configuration.prefix().join(MASTER_SOCKET);
     // Unlike a worker, it goes on listening after an answer.
@@ -137,7 +133,7 @@ fn master_answers(configuration: &Configuration) -> bool {
     answer.is_ok_and(|text| text.contains("worker"))
 }
 
-/// Process number of the worker that answers.
+/// Returns the process number of the worker that answers.
 fn worker(configuration: &Configuration) -> Result<u64, SutError> {
     let info = admin::line(configuration, "show info")?;
     runtime::info(&info, "Pid").ok_or_else(|| SutError::Unreadable {
@@ -146,21 +142,20 @@ fn worker(configuration: &Configuration) -> Result<u64, SutError> {
     })
 }
 
-/// `haproxy/2.6.12-1+deb12u4` of `HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/`;
-/// before 2.4 it called itself `HA-Proxy`.
+/// Returns `haproxy/2.6.12-1+deb12u4` from `HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/`; the
+/// name before 2.4 was `HA-Proxy`.
 fn version_of(words: &str) -> Option<String> {
     let [new, old] = ["HAProxy version ", "HA-Proxy version "].map(|it| word_behind(words, it));
     Some(format!("haproxy/{}", new.or(old)?))
 }
 
-/// The messages with this tag.
+/// Returns the messages with this tag.
 fn tagged(said: &str, tag: &str) -> Vec<String> {
-    let lines = said.lines().filter(|line| line.starts_with(tag));
-    lines.map(without_pid).collect()
+    said.lines().filter(|line| line.starts_with(tag)).map(without_pid).collect()
 }
 
-/// A message without the number of the process that wrote it, which says nothing and differs each
-/// time: `[ALERT]    (821) : config : …`.
+/// Returns a message without the number of the process that wrote it, which differs each time: `[ALERT]    (821) :
+/// config : …`.
 fn without_pid(line: &str) -> String {
     match line.split_once(')') {
         Some((head, rest)) => {

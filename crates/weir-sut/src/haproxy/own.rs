@@ -76,7 +76,7 @@ impl Language for Haproxy {
     }
 }
 
-/// The user that the workers are to become.
+/// Returns the user that the workers become.
 fn worker_of(source: &Source) -> Result<Option<WorkerUser>, SutError> {
     let tree = Tree::parse(source)?;
     let globals = || tree.of_kind("global");

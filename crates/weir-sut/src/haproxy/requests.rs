@@ -2,10 +2,10 @@
 
 use crate::logged::{LoggedRequest, words};
 
-/// When it is logged, active time, and TR, Tw, Tc, Tr, Td of it.
+/// Format of a line: time of logging, active time, and the timers TR, Tw, Tc, Tr, Td.
 pub(super) const FORMAT: &str = "log-format weir|%[date(0,us)]|%Ta|%TR|%Tw|%Tc|%Tr|%Td";
 
-/// To the standard output, which weir keeps in a file: HAProxy itself writes to none.
+/// Target of the log: the standard output, which weir keeps in a file, since HAProxy itself does not write to files.
 pub(super) const LOG: &str = "log stdout format raw local0";
 
 pub(super) fn parse(line: &str) -> Option<LoggedRequest> {
@@ -32,9 +32,6 @@ mod tests {
         let parts = [Some(1000), Some(0), Some(2000), Some(200_000), None];
         assert_eq!(request.parts_us, parts);
         assert_eq!(parse("weir|1|-1|0|0|0|0|0"), None);
-        assert_eq!(
-            parse("127.0.0.1:4 [23/Nov/2026] weir origin/origin 0/0"),
-            None
-        );
+        assert_eq!(parse("127.0.0.1:4 [23/Nov/2026] weir origin/origin 0/0"), None);
     }
 }

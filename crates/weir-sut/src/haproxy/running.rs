@@ -48,11 +48,5 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     }
     let settings = effective::of_files(&source, &Met::at(address, false))
         .map_err(|error| error.to_string())?;
-    Ok(Offers {
-        error_log: None,
-        logs_warnings: None,
-        settings,
-        idle: Vec::new(),
-        endpoint,
-    })
+    Ok(Offers { error_log: None, logs_warnings: None, settings, idle: Vec::new(), endpoint })
 }

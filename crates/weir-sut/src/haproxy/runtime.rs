@@ -1,8 +1,8 @@
-//! What HAProxy's runtime API answers (management guide §9.3), taken apart.
+//! Parser of the answers of HAProxy's runtime API (management guide §9.3).
 
 use std::collections::BTreeMap;
 
-/// A whole number out of `show info`, which has lines like `Nbthread: 2`.
+/// Returns a whole number from `show info`, which has lines like `Nbthread: 2`.
 pub(super) fn info(text: &str, name: &str) -> Option<u64> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
@@ -13,8 +13,8 @@ pub(super) fn info(text: &str, name: &str) -> Option<u64> {
         .ok()
 }
 
-/// Size in bytes of the objects in a pool out of `show pools`:
-/// `  - Pool buffer (16384 bytes) : 8 allocated …`.
+/// Returns the size in bytes of the objects in a pool, from `show pools`: `  - Pool buffer (16384 bytes) : 8 allocated
+/// …`.
 pub(super) fn pool_size(text: &str, name: &str) -> Option<u64> {
     text.lines()
         .filter_map(|line| line.trim().strip_prefix("- Pool ")?.split_once(" ("))
@@ -29,20 +29,24 @@ pub(super) fn pool_size(text: &str, name: &str) -> Option<u64> {
 /// One row of `show stat`: a frontend, a backend, or a server.
 pub(super) type Row<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The rows of `show stat`: CSV whose first line, behind a `#`, names the fields.
+/// Parses the rows of `show stat`: CSV whose first line, behind a `#`, names the fields.
 pub(super) fn stat(text: &str) -> Vec<Row<'_>> {
     let mut lines = text.lines().filter(|line| !line.is_empty());
     let head = lines.next().unwrap_or_default();
     let names: Vec<&str> = head.trim_start_matches("# ").split(',').collect();
     lines
         .map(|line| {
-            let fields = names.iter().copied().zip(line.split(','));
-            fields.filter(|(_, value)| !value.is_empty()).collect()
+            names
+                .iter()
+                .copied()
+                .zip(line.split(','))
+                .filter(|(_, value)| !value.is_empty())
+                .collect()
         })
         .collect()
 }
 
-/// Whether a row is that of a whole frontend or backend: its `svname` says so.
+/// Returns true if a row is that of a whole frontend or backend, by its `svname`.
 pub(super) fn is_of(row: &Row<'_>, whole: &str) -> bool {
     row.get("svname") == Some(&whole)
 }

@@ -1,31 +1,31 @@
-//! The way of the load through a configuration: which of its sections, lines and options it meets.
+//! Path of a load through a configuration: its sections, lines and options that apply to the load.
 
 use weir_configuration::Spot;
 use weir_configuration::haproxy::{self, Section, Statement, Tree, is_used_by};
 
 use crate::met::Met;
 
-/// What the load meets. Of several lines of one keyword that counts which stands first.
+/// Parts of a configuration that apply to a load. If a keyword has several lines, the first one takes precedence.
 #[derive(Debug, Default)]
 pub(super) struct Way {
-    /// Name of the section that is asked, and of the one that asks the origin server.
+    /// Names of the section that accepts the requests, and of the one that passes them on to the origin server.
     pub(super) frontend: String,
     pub(super) backend: String,
     pub(super) global: Vec<String>,
-    /// What the section that is asked says, and behind it its `defaults`.
+    /// Lines of the section that accepts the requests, followed by those of its `defaults`.
     pub(super) client_side: Vec<String>,
-    /// The same of the section that asks.
+    /// Lines of the section that passes the requests on, followed by those of its `defaults`.
     pub(super) origin_side: Vec<String>,
-    /// The line of the address that is asked.
+    /// Line of the address that the load connects to.
     pub(super) bind: String,
-    /// The first server, or the first of a template, with its options, what stands last counts: those of
-    /// `default-server` lines stand before its own.
+    /// Options of the first server, or the first of a template; the last one takes precedence. Options of
+    /// `default-server` lines stand before the server's own.
     pub(super) server: String,
 }
 
 impl Way {
-    /// The way of a load, by the section that was found to answer, or that listens at its address, or the first
-    /// that listens.
+    /// Finds the path of a load: by the section that the look-up found, or else the one that listens at the load's
+    /// address, or else the first one that listens.
     pub(super) fn of(tree: &Tree<'_>, met: &Met) -> Way {
         let asked = met.at.to_string();
         let is_asked = |section: &Section<'_>| binds(section).any(|bind| listens(bind, &asked));
@@ -47,13 +47,15 @@ impl Way {
         if let Some((index, section)) = frontend {
             way.frontend = section.name().unwrap_or_default().to_owned();
             way.client_side = lines(tree, index);
-            let bind = binds(section).find(|bind| listens(bind, &asked));
-            let bind = bind.or_else(|| binds(section).next());
+            let bind =
+                binds(section).find(|bind| listens(bind, &asked)).or_else(|| binds(section).next());
             way.bind = bind.map_or_else(String::new, line);
             // An address's own counts in the place of its section's.
-            let own = way.bind.split_once(" backlog ");
-            let own = own.and_then(|(_, rest)| rest.split(' ').next());
-            let own = own.map(|number| format!("backlog {number}"));
+            let own = way
+                .bind
+                .split_once(" backlog ")
+                .and_then(|(_, rest)| rest.split(' ').next())
+                .map(|number| format!("backlog {number}"));
             way.client_side.splice(..0, own);
             // So does what it says of TLS in the place of what `global` says for all.
             let own = bind.into_iter().flat_map(haproxy::as_defaults);
@@ -67,33 +69,29 @@ impl Way {
         way
     }
 
-    /// The lines of a keyword of one or several words, perhaps with `no` before it, that count for a
-    /// context. A side that has no use for a keyword has no say in it.
+    /// Returns the lines of a keyword, one or several words, perhaps with `no` before it, that apply to a context.
+    /// Lines of a side that does not use the keyword are ignored.
     pub(super) fn lines(&self, context: &str, keyword: &str) -> Vec<&str> {
         let sides: [&[String]; 2] = match context {
             "global" => [&self.global, &[]],
             "frontend" => [&self.client_side, &[]],
             "backend" => [&[], &self.origin_side],
             _ => [
-                if is_used_by(keyword, "frontend") {
-                    &self.client_side
-                } else {
-                    &[]
-                },
-                if is_used_by(keyword, "backend") {
-                    &self.origin_side
-                } else {
-                    &[]
-                },
+                if is_used_by(keyword, "frontend") { &self.client_side } else { &[] },
+                if is_used_by(keyword, "backend") { &self.origin_side } else { &[] },
             ],
         };
-        let lines = sides.into_iter().flatten().map(String::as_str);
-        lines.filter(|line| is_named(line, keyword)).collect()
+        sides
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .filter(|line| is_named(line, keyword))
+            .collect()
     }
 }
 
-/// The section that a frontend has its requests answered by: itself, the one by default, or else the
-/// first that it names.
+/// Returns the section that answers a frontend's requests: itself, its default backend, or else the first one that it
+/// names.
 fn behind<'s, 't>(
     tree: &'s Tree<'t>,
     index: usize,
@@ -102,81 +100,71 @@ fn behind<'s, 't>(
     if frontend.has_backend() {
         return Some((index, frontend));
     }
-    let chain = std::iter::once(frontend).chain(
-        tree.defaults_of(index)
-            .into_iter()
-            .map(|i| &tree.sections[i]),
-    );
-    let statements: Vec<_> = chain.flat_map(|section| &section.statements).collect();
-    let named = |keyword: &str| {
-        statements
-            .iter()
-            .find(|statement| statement.word(0) == keyword)
-    };
-    let name = named("default_backend")
-        .or_else(|| named("use_backend"))?
-        .word(1);
+    let statements: Vec<_> = std::iter::once(frontend)
+        .chain(tree.defaults_of(index).into_iter().map(|i| &tree.sections[i]))
+        .flat_map(|section| &section.statements)
+        .collect();
+    let named = |keyword: &str| statements.iter().find(|statement| statement.word(0) == keyword);
+    let name = named("default_backend").or_else(|| named("use_backend"))?.word(1);
     let mut sections = tree.sections.iter().enumerate();
     sections.find(|(_, section)| section.has_backend() && section.name() == Some(name))
 }
 
-/// The lines of a section and behind them those of its `defaults`.
+/// Returns the lines of a section, followed by those of its `defaults`.
 fn lines(tree: &Tree<'_>, index: usize) -> Vec<String> {
-    let chain = std::iter::once(index).chain(tree.defaults_of(index));
-    chain
+    std::iter::once(index)
+        .chain(tree.defaults_of(index))
         .flat_map(|index| lines_of(&tree.sections[index]))
         .collect()
 }
 
-/// Its lines, and of those that list options each option's; the later one of two counts.
+/// Returns the lines of a section; a line that lists options becomes one line for each option. Order is reversed, since
+/// the later of two lines takes precedence.
 fn lines_of(section: &Section<'_>) -> impl Iterator<Item = String> {
-    let statements = section.statements.iter().rev();
-    statements.flat_map(|statement| haproxy::lines(statement).into_iter().rev())
+    section
+        .statements
+        .iter()
+        .rev()
+        .flat_map(|statement| haproxy::lines(statement).into_iter().rev())
 }
 
-/// The first server of a section behind what `default-server` lines say of it.
+/// Returns the options of the first server of a section, behind those of its `default-server` lines.
 fn server(tree: &Tree<'_>, index: usize) -> String {
     let section = &tree.sections[index];
     let is_server = |it: &Statement<'_>| matches!(it.word(0), "server" | "server-template");
-    let own = section.statements.iter();
-    let above: Vec<_> = own.take_while(|statement| !is_server(statement)).collect();
+    let above: Vec<_> =
+        section.statements.iter().take_while(|statement| !is_server(statement)).collect();
     let server = section.statements.get(above.len());
     let mut chain = tree.defaults_of(index);
     chain.reverse();
     let defaults = chain
         .iter()
-        .flat_map(|&index| &tree.sections[index].statements);
-    let defaults = defaults
+        .flat_map(|&index| &tree.sections[index].statements)
         .chain(above)
         .filter(|statement| statement.word(0) == "default-server");
-    let words = defaults.chain(server).flat_map(options_of_server);
-    words.collect::<Vec<_>>().join(" ")
+    defaults.chain(server).flat_map(options_of_server).collect::<Vec<_>>().join(" ")
 }
 
-/// The options of a line that stands for a server or for several, or for what servers have in common.
+/// Returns the options of a `server`, `server-template` or `default-server` line.
 fn options_of_server(statement: &Statement<'_>) -> Vec<String> {
     let from = match statement.word(0) {
         "default-server" => 1,
         "server-template" => 4,
         _ => 3,
     };
-    let words = statement.words.iter().skip(from);
-    words.map(|word| word.text.clone().into_owned()).collect()
+    statement.words.iter().skip(from).map(|word| word.text.clone().into_owned()).collect()
 }
 
 fn binds<'s, 't>(section: &'s Section<'t>) -> impl Iterator<Item = &'s Statement<'t>> {
-    section
-        .statements
-        .iter()
-        .filter(|statement| statement.word(0) == "bind")
+    section.statements.iter().filter(|statement| statement.word(0) == "bind")
 }
 
-/// Whether one of the addresses of a `bind` line is this one.
+/// Returns true if a `bind` line has this address.
 fn listens(bind: &Statement<'_>, address: &str) -> bool {
     bind.word(1).split(',').any(|own| own == address)
 }
 
-/// Whether a section is the one that a spot names: a copy has other lines, and the same names.
+/// Returns true if a section is the one that a spot names: a copy has other line numbers, but the same names.
 fn is_at(section: &Section<'_>, spot: &Spot) -> bool {
     spot.name == format!("{} {}", section.kind(), section.name().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Writing a configuration: the settings of an arm, laid out in httpd's sections.
+//! Writes a configuration: the settings of an arm in httpd's sections.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,35 +16,33 @@ use crate::language::NOT_YET;
 use crate::user::WorkerUser;
 use crate::{Site, SutError, Task};
 
-/// Name of the configuration file.
 const FILE: &str = "httpd.conf";
 
-/// Its process number, below the prefix.
+/// Path of the file with httpd's process number, below the prefix.
 pub(super) const PID_FILE: &str = "run/httpd.pid";
 
-/// Its log of errors, below the prefix.
+/// Path of the error log, below the prefix.
 pub(super) const ERROR_LOG: &str = "logs/error.log";
 
-/// Media types of the files that are served. What a system has in mime.types may be missing.
+/// File of media types for the files that are served, with its content. The system's mime.types may be missing.
 const MEDIA_TYPES: (&str, &str) = ("conf/mime.types", "text/html html htm\ntext/plain txt\n");
 
 /// Users that packages of httpd make or use, Debian's first; `nobody` is everywhere.
 const USERS: [&str; 5] = ["www-data", "apache", "httpd", "http", "nobody"];
 
-/// As every installation of httpd has it.
+/// Log format `combined`, as every installation of httpd defines it.
 const COMBINED: &str =
     r#"LogFormat "%h %l %u %t \"%r\" %>s %O \"%{Referer}i\" \"%{User-Agent}i\"" combined"#;
 
-/// The MPM where settings name none.
+/// MPM if settings name none.
 const MPM: &str = "event";
 
-/// Threads of a process, and (processes for prefork) requests at once, where settings say nothing.
+/// Defaults if settings do not set them: threads of a process, and requests at once (processes for prefork).
 const THREADS: usize = 25;
 const WORKERS: usize = 400;
 const WORKERS_OF_PREFORK: usize = 256;
 
-/// Limits that httpd has room for unless it is told otherwise: processes of an MPM with threads, and
-/// threads of each.
+/// Default limits of httpd: processes of an MPM with threads, and threads of each.
 const SERVER_LIMIT: usize = 16;
 const THREAD_LIMIT: usize = 64;
 
@@ -81,21 +79,19 @@ pub(super) fn write(httpd: &Httpd, task: &Task<'_>) -> Result<Configuration, Sut
     Ok(configuration)
 }
 
-/// Whether a configuration gives its listeners SO_REUSEPORT.
+/// Returns true if a configuration gives its listeners SO_REUSEPORT.
 pub(super) fn shares_ports(configuration: &Configuration) -> Result<bool, SutError> {
     let file = configuration.file();
     let text = fs::read_to_string(&file).map_err(SutError::file("read", &file))?;
-    let ratio = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("ListenCoresBucketsRatio "));
+    let ratio = text.lines().find_map(|line| line.trim().strip_prefix("ListenCoresBucketsRatio "));
     Ok(ratio.is_some_and(|ratio| ratio.trim() != "0"))
 }
 
-/// The pool of processes, all of them there from the begin and for good: see `parameters/httpd.yaml`.
+/// Pool of processes, all of which run from the start to the end: see `parameters/httpd.yaml`.
 #[derive(Debug, PartialEq, Eq)]
 struct Pool {
     processes: usize,
-    /// The directives that make it so.
+    /// Directives that set the pool up.
     lines: Vec<String>,
 }
 
@@ -103,38 +99,40 @@ impl Pool {
     fn of(directives: &[Directive]) -> Pool {
         let number = |name| argument(directives, name).and_then(|text| text.parse().ok());
         let is_prefork = mpm(directives).is_some_and(|text| text.contains("mpm_prefork_module"));
-        let (threads, otherwise) = match is_prefork {
-            true => (1, WORKERS_OF_PREFORK),
-            false => (number("ThreadsPerChild").unwrap_or(THREADS), WORKERS),
+        let (threads, otherwise) = if is_prefork {
+            (1, WORKERS_OF_PREFORK)
+        } else {
+            (number("ThreadsPerChild").unwrap_or(THREADS), WORKERS)
         };
         let workers = number("MaxRequestWorkers").unwrap_or(otherwise);
         let processes = (workers / threads.max(1)).max(1);
-        let lines = match is_prefork {
-            true => vec![
+        let lines = if is_prefork {
+            vec![
                 format!("ServerLimit {}", processes.max(WORKERS_OF_PREFORK)),
                 format!("StartServers {processes}"),
                 // Above it httpd ends one a second.
                 format!("MaxSpareServers {processes}"),
-            ],
-            false => vec![
+            ]
+        } else {
+            vec![
                 format!("ThreadLimit {}", threads.max(THREAD_LIMIT)),
                 // Twice: those that finish what they began while others take their place.
                 format!("ServerLimit {}", (2 * processes).max(SERVER_LIMIT)),
                 format!("StartServers {processes}"),
                 format!("MaxSpareThreads {}", (processes + 1) * threads),
-            ],
+            ]
         };
         Pool { processes, lines }
     }
 }
 
-/// The directive that loads the MPM.
+/// Returns the directive that loads the MPM.
 fn mpm(directives: &[Directive]) -> Option<&str> {
     let mut texts = directives.iter().map(|directive| &*directive.text);
     texts.find(|text| text.starts_with("LoadModule mpm_"))
 }
 
-/// The argument of a directive that has one.
+/// Returns the argument of the directive with this name.
 fn argument<'a>(directives: &'a [Directive], name: &str) -> Option<&'a str> {
     let mut texts = directives.iter().map(|directive| &*directive.text);
     texts.find_map(|text| text.strip_prefix(name)?.strip_prefix(' '))
@@ -171,16 +169,8 @@ impl Layout<'_> {
             // It is not had from outside, and without one the resolver is asked here too.
             line(&mut text, 1, "ServerName localhost");
             line(&mut text, 1, "SSLEngine on");
-            line(
-                &mut text,
-                1,
-                &format!("SSLCertificateFile conf/{CERTIFICATE_FILE}"),
-            );
-            line(
-                &mut text,
-                1,
-                &format!("SSLCertificateKeyFile conf/{KEY_FILE}"),
-            );
+            line(&mut text, 1, &format!("SSLCertificateFile conf/{CERTIFICATE_FILE}"));
+            line(&mut text, 1, &format!("SSLCertificateKeyFile conf/{KEY_FILE}"));
             line(&mut text, 0, "</VirtualHost>");
         }
         Ok(text)
@@ -218,7 +208,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Where it is asked about itself, by this host alone.
+    /// Writes the locations for httpd's reports about itself, open to this host alone.
     fn administration(&self, text: &mut String) {
         for (target, handler) in [(STATUS, "server-status"), (CONFIGURATION, "server-info")] {
             line(text, 0, &format!("\n<Location \"{target}\">"));
@@ -239,9 +229,7 @@ impl Layout<'_> {
         line(text, 0, "\nAllowEncodedSlashes NoDecode");
         line(text, 0, &format!("ProxyPass \"{HIDDEN}\" \"!\""));
         let parameters = self.of("proxy");
-        let parameters: String = parameters
-            .map(|parameter| format!(" {parameter}"))
-            .collect();
+        let parameters: String = parameters.map(|parameter| format!(" {parameter}")).collect();
         let pass = format!("ProxyPass \"/\" \"http://{origin}/\"{parameters} nocanon");
         line(text, 0, &pass);
         Ok(())
@@ -278,9 +266,8 @@ impl Layout<'_> {
 
     fn context(&self, text: &mut String, depth: usize, context: &str) {
         // What others need comes first.
-        let (load, rest): (Vec<&str>, Vec<&str>) = self
-            .of(context)
-            .partition(|directive| directive.starts_with("LoadModule "));
+        let (load, rest): (Vec<&str>, Vec<&str>) =
+            self.of(context).partition(|directive| directive.starts_with("LoadModule "));
         for directive in load.into_iter().chain(rest) {
             line(text, depth, directive);
         }
@@ -291,7 +278,7 @@ fn line(text: &mut String, depth: usize, directive: &str) {
     writeln!(text, "{:1$}{directive}", "", depth * 4).expect("writing to a String cannot fail");
 }
 
-/// A path as one word.
+/// Quotes a path as one word.
 fn quoted(path: &Path) -> String {
     let path = path.to_string_lossy();
     format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
@@ -302,12 +289,16 @@ mod tests {
     use super::*;
 
     fn pool(texts: &[&str]) -> Pool {
-        let directive = |text: &&str| Directive {
-            context: Context::new("main"),
-            at: None,
-            text: (*text).to_owned(),
-        };
-        Pool::of(&texts.iter().map(directive).collect::<Vec<_>>())
+        Pool::of(
+            &texts
+                .iter()
+                .map(|text| Directive {
+                    context: Context::new("main"),
+                    at: None,
+                    text: (*text).to_owned(),
+                })
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -316,12 +307,7 @@ mod tests {
         assert_eq!(stock.processes, 6);
         assert_eq!(
             stock.lines,
-            [
-                "ThreadLimit 64",
-                "ServerLimit 16",
-                "StartServers 6",
-                "MaxSpareThreads 175"
-            ]
+            ["ThreadLimit 64", "ServerLimit 16", "StartServers 6", "MaxSpareThreads 175"]
         );
         assert_eq!(pool(&[]).processes, 16);
         assert_eq!(pool(&["MaxRequestWorkers 5"]).processes, 1);
@@ -338,9 +324,6 @@ mod tests {
             "ThreadsPerChild 25",
         ]);
         assert_eq!(prefork.processes, 300);
-        assert_eq!(
-            prefork.lines,
-            ["ServerLimit 300", "StartServers 300", "MaxSpareServers 300"]
-        );
+        assert_eq!(prefork.lines, ["ServerLimit 300", "StartServers 300", "MaxSpareServers 300"]);
     }
 }

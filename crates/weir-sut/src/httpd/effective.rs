@@ -1,4 +1,4 @@
-//! What httpd is really running with, read back from what it says of itself.
+//! httpd's effective configuration, read back from its own reports.
 
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
@@ -7,15 +7,15 @@ use super::{Httpd, with};
 use crate::proxy::answer;
 use crate::{Configuration, Effective, SutError};
 
-/// The directive of the one origin: what follows are the parameters of its worker.
+/// Beginning of the directive of the one origin; the parameters of its worker follow.
 const ORIGIN: &str = "ProxyPass \"/\" ";
 
-/// The head of the list of modules.
+/// Heading of the list of modules.
 const MODULES: &str = "Loaded Modules:";
 
 impl Httpd {
-    /// What mod_info prints of a configuration that nobody runs, and the MPM among the modules that it
-    /// loads, which are not in there.
+    /// Returns mod_info's listing of a configuration that is not running, with the MPM added from the list of loaded
+    /// modules, since the listing lacks it.
     pub(super) fn dump(&self, configuration: &Configuration) -> Result<String, SutError> {
         let dumps = ["-t", "-D", "DUMP_CONFIG", "-D", "DUMP_MODULES"];
         let output = answer(self, configuration, with(configuration, &dumps))?;
@@ -25,7 +25,7 @@ impl Httpd {
     }
 }
 
-/// A text of directives, led by the one that loads the MPM.
+/// Returns a text of directives, led by the one that loads the MPM.
 pub(super) fn with_mpm(mpm: Option<&str>, tree: &str) -> String {
     match mpm {
         Some(mpm) => {
@@ -35,7 +35,7 @@ pub(super) fn with_mpm(mpm: Option<&str>, tree: &str) -> String {
     }
 }
 
-/// `event` of ` mpm_event_module (shared)` in the list of modules.
+/// Returns `event` from ` mpm_event_module (shared)` in the list of modules.
 fn mpm_in(modules: &str) -> Option<&str> {
     modules.lines().find_map(|line| {
         let name = line.split_ascii_whitespace().next()?;
@@ -65,24 +65,21 @@ fn level(row: &Parameter, lines: &[Line<'_>], nofile: Option<u64>) -> Option<Str
         | EffectiveFrom::Transport { .. } => Vec::new(),
     };
     // The last one counts. Of those that go together (LoadModule) only some are the row's.
-    let known = found
-        .iter()
-        .rev()
-        .find_map(|text| row.read_back(Some(text)));
+    let known = found.iter().rev().find_map(|text| row.read_back(Some(text)));
     match found.last() {
         Some(last) => known.or_else(|| Some(last.clone())),
         None => row.read_back(None),
     }
 }
 
-/// One directive and the heads of the sections around it.
+/// A directive and the heads of the sections around it.
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     sections: Vec<&'a str>,
     text: &'a str,
 }
 
-/// Directives as mod_info prints them, with comments for files and line numbers.
+/// Parses directives as mod_info prints them, with comments for files and line numbers.
 fn parse(text: &str) -> Vec<Line<'_>> {
     let mut sections = Vec::new();
     let mut lines = Vec::new();
@@ -102,7 +99,7 @@ fn parse(text: &str) -> Vec<Line<'_>> {
     lines
 }
 
-/// The directives of a context, in order.
+/// Returns the directives of a context, in order.
 fn texts(lines: &[Line<'_>], context: &str) -> impl Iterator<Item = String> {
     let is_files = |head: &str| head.starts_with("Directory ") && head != "Directory \"/\"";
     let of_context = lines.iter().filter(move |line| match context {
@@ -112,17 +109,12 @@ fn texts(lines: &[Line<'_>], context: &str) -> impl Iterator<Item = String> {
         _ => line.sections.is_empty(),
     });
     of_context.flat_map(move |line| match context {
-        "proxy" => line
-            .text
-            .split_ascii_whitespace()
-            .skip(3)
-            .map(str::to_owned)
-            .collect(),
+        "proxy" => line.text.split_ascii_whitespace().skip(3).map(str::to_owned).collect(),
         _ => vec![line.text.to_owned()],
     })
 }
 
-/// Whether a directive, or a parameter of a worker, has this name, which may be several words.
+/// Returns true if a directive, or a parameter of a worker, has this name, which may be several words.
 fn is_named(text: &str, name: &str) -> bool {
     let rest = text.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))

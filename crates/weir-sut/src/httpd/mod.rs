@@ -1,11 +1,11 @@
-//! Apache httpd: found, configured, checked, started and asked.
+//! Apache httpd: finding, configuring, checking and starting it, and reading its state.
 //!
-//! Paths in the configuration are relative to the prefix (`httpd -d`), the folder of modules included:
-//! a link in the prefix leads to it, as installations of httpd have it.
+//! Paths in the configuration are relative to the prefix (`httpd -d`), including the folder of modules: a link in the
+//! prefix leads to it, as installations of httpd have it.
 //!
-//! httpd has no socket for administration. What it tells of itself (mod_status, mod_info) it tells over
-//! HTTP, to this host alone, at the listener in clear, as Debian's package has it: a listener of its own
-//! for that would change how connections are accepted. See [`status`].
+//! httpd has no administration socket. It reports about itself (mod_status, mod_info) over HTTP, to this host alone, at
+//! the listener in clear, as in Debian's package: a separate listener would change how connections are accepted. See
+//! [`status`].
 
 mod configuration;
 mod effective;
@@ -28,7 +28,7 @@ use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::Started;
 use crate::{Configuration, Effective, LoggedRequest, Proxy, RunningProxy, SutError, Task};
 
-/// What it logs once its processes are started.
+/// Log message of httpd once its processes are started.
 const STARTED: &str = "resuming normal operations";
 
 pub(crate) const MARKS: Marks = Marks {
@@ -46,7 +46,7 @@ pub(crate) const MARKS: Marks = Marks {
     },
 };
 
-/// An httpd that is installed.
+/// An installed httpd.
 #[derive(Debug)]
 pub(crate) struct Httpd {
     installed: Installed,
@@ -67,8 +67,10 @@ impl Proxy for Httpd {
     }
 
     fn remarks(&self, said: &str) -> Vec<String> {
-        let is_remark = |line: &&str| !line.trim().is_empty() && *line != "Syntax OK";
-        said.lines().filter(is_remark).map(str::to_owned).collect()
+        said.lines()
+            .filter(|line| !line.trim().is_empty() && *line != "Syntax OK")
+            .map(str::to_owned)
+            .collect()
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
@@ -80,7 +82,8 @@ impl Proxy for Httpd {
         configuration::shares_ports(configuration).unwrap_or(false)
     }
 
-    /// The log says when it has started ([`Httpd::is_ready`]), and an earlier one would say so too soon.
+    /// Removes an earlier log: readiness is read from the log ([`Httpd::is_ready`]), and an old one would show it too
+    /// soon.
     fn before_start(&self, configuration: &Configuration) -> Result<(), SutError> {
         let file = configuration.prefix().join(configuration::ERROR_LOG);
         match fs::remove_file(&file) {
@@ -91,7 +94,7 @@ impl Proxy for Httpd {
         }
     }
 
-    /// It prints that it failed, and logs why.
+    /// Returns false for lines that only print that httpd failed; the reason is in the log.
     fn is_telling(&self, line: &str) -> bool {
         !line.contains("Configuration Failed") && !line.starts_with("AH00558")
     }
@@ -109,7 +112,7 @@ impl Proxy for Httpd {
         requests::parse(line)
     }
 
-    /// What the running httpd says of its configuration, or what it makes of the file.
+    /// Reads the configuration that a running httpd reports, or httpd's listing of the file.
     fn effective(
         &self,
         configuration: &Configuration,
@@ -124,8 +127,8 @@ impl Proxy for Httpd {
         Ok(effective::read(text, catalog, nofile))
     }
 
-    /// Totals of mod_status and of the cache of TLS sessions, and how often each of httpd's numbered
-    /// troubles is in its log: of a pool that is used up it tells nowhere else.
+    /// Reads totals of mod_status and of the cache of TLS sessions, and the number of log entries for each of httpd's
+    /// numbered errors: httpd reports an exhausted pool nowhere else.
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         status::counters(configuration)
     }
@@ -135,19 +138,15 @@ impl Proxy for Httpd {
     }
 }
 
-/// Arguments that say which configuration, and others.
+/// Returns the arguments that name the configuration, followed by others.
 fn with(configuration: &Configuration, others: &[&str]) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = vec![
-        "-d".into(),
-        configuration.prefix().into(),
-        "-f".into(),
-        configuration.file().into(),
-    ];
+    let mut arguments: Vec<OsString> =
+        vec!["-d".into(), configuration.prefix().into(), "-f".into(), configuration.file().into()];
     arguments.extend(others.iter().map(OsString::from));
     arguments
 }
 
-/// `Apache/2.4.57` of `Server version: Apache/2.4.57 (Debian)`.
+/// Returns `Apache/2.4.57` from `Server version: Apache/2.4.57 (Debian)`.
 fn version_of(words: &str) -> Option<String> {
     let name = word_behind(words, "Server version: ")?;
     name.starts_with("Apache/").then(|| name.to_owned())

@@ -1,4 +1,4 @@
-//! Modules of httpd: which are built in, and where the others are.
+//! Modules of httpd: which ones are built in, and where the others are.
 
 use std::fs;
 use std::io;
@@ -10,32 +10,31 @@ use weir_model::study::ProxyKind;
 use crate::SutError;
 use crate::installed::{command, output, words};
 
-/// The link in a prefix that leads to the folder of modules.
+/// Name of the link in a prefix that leads to the folder of modules.
 const LINK: &str = "modules";
 
-/// What every arm loads beside an MPM, and nothing else: Debian enables some twenty more, for
-/// authentication, listings and the like, that a gateway has no use for. The order is that in which
-/// they need each other.
+/// Modules that every arm loads beside an MPM, and no others: Debian enables some twenty more, for authentication,
+/// listings and the like, that a gateway has no use for. They are in the order in which they need each other.
 const LOADED: &str = "unixd, log_config, authz_core, authz_host, mime, dir, filter, deflate, status, info, \
      reqtimeout, socache_shmcb, ssl, proxy, proxy_http";
 
-/// By which a folder of modules is known.
+/// File by which a folder of modules is recognised.
 const SIGN: &str = "mod_proxy_http.so";
 
-/// Folders of modules below the one above the program's, as distributions have them.
+/// Folders of modules in distributions, relative to the folder above the program's.
 const FOLDERS: &str =
     "lib/apache2/modules, lib64/httpd/modules, lib/httpd/modules, libexec/apache2, modules";
 
 /// Modules of an httpd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Modules {
-    /// Names of those that are built in, without `mod_`.
+    /// Names of built-in modules, without `mod_`.
     built_in: Vec<String>,
     folder: Option<PathBuf>,
 }
 
 impl Modules {
-    /// Asks a program.
+    /// Queries a program for its modules.
     pub(super) fn of(program: &Path) -> Result<Modules, SutError> {
         let ask = |arguments: &[&str]| {
             let mut command = command(program);
@@ -45,20 +44,18 @@ impl Modules {
         let built_in = built_in(&ask(&["-l"])?);
         // Not its own configuration, which may be missing or the service's.
         let build = ask(&["-V", "-f", "/dev/null"])?;
-        Ok(Modules {
-            built_in,
-            folder: folder(program, root_of(&build)),
-        })
+        Ok(Modules { built_in, folder: folder(program, root_of(&build)) })
     }
 
-    /// The directives that load what is not built in, without the MPM.
+    /// Returns the directives that load the modules that are not built in, without the MPM.
     pub(super) fn directives(&self) -> impl Iterator<Item = String> {
-        let wanted = LOADED.split(", ");
-        let missing = wanted.filter(|name| !self.built_in.iter().any(|other| other == name));
-        missing.map(|name| format!("LoadModule {name}_module {LINK}/mod_{name}.so"))
+        LOADED
+            .split(", ")
+            .filter(|name| !self.built_in.iter().any(|other| other == name))
+            .map(|name| format!("LoadModule {name}_module {LINK}/mod_{name}.so"))
     }
 
-    /// Makes the link in a prefix.
+    /// Creates the link to the folder of modules in a prefix.
     pub(super) fn link(&self, prefix: &Path) -> Result<(), SutError> {
         let folder = self.folder.as_ref().ok_or_else(|| SutError::Unable {
             kind: ProxyKind::Httpd,
@@ -74,16 +71,18 @@ impl Modules {
     }
 }
 
-/// Names in what `httpd -l` prints: `  mod_so.c`.
+/// Parses names from the output of `httpd -l`: `  mod_so.c`.
 fn built_in(words: &str) -> Vec<String> {
-    let names = words.lines().filter_map(|line| {
-        let name = line.trim().strip_prefix("mod_")?;
-        name.strip_suffix(".c").map(str::to_owned)
-    });
-    names.collect()
+    words
+        .lines()
+        .filter_map(|line| {
+            let name = line.trim().strip_prefix("mod_")?;
+            name.strip_suffix(".c").map(str::to_owned)
+        })
+        .collect()
 }
 
-/// Value of `-D HTTPD_ROOT="/etc/apache2"` in what `httpd -V` prints.
+/// Returns the value of `-D HTTPD_ROOT="/etc/apache2"` in the output of `httpd -V`.
 fn root_of(build: &str) -> Option<&Path> {
     let (_, rest) = build.split_once("HTTPD_ROOT=\"")?;
     rest.split('"').next().map(Path::new)
@@ -93,10 +92,12 @@ fn folder(program: &Path, root: Option<&Path>) -> Option<PathBuf> {
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     let above = real.parent().and_then(Path::parent);
     let system = [Path::new("/usr"), Path::new("/usr/local")];
-    let below = above.into_iter().chain(system);
-    let known = below.flat_map(|above| FOLDERS.split(", ").map(move |folder| above.join(folder)));
-    let own = root.map(|root| root.join("modules"));
-    own.into_iter()
+    let known = above
+        .into_iter()
+        .chain(system)
+        .flat_map(|above| FOLDERS.split(", ").map(move |folder| above.join(folder)));
+    root.map(|root| root.join("modules"))
+        .into_iter()
         .chain(known)
         .find(|folder| folder.join(SIGN).is_file())
 }
@@ -108,19 +109,13 @@ mod tests {
     #[test]
     fn what_is_built_in_is_not_loaded() {
         let words = "Compiled in modules:\n  core.c\n  mod_so.c\n  mod_unixd.c\n  http_core.c\n";
-        let modules = Modules {
-            built_in: built_in(words),
-            folder: None,
-        };
+        let modules = Modules { built_in: built_in(words), folder: None };
         assert_eq!(modules.built_in, ["so", "unixd"]);
         let directives: Vec<String> = modules.directives().collect();
         assert!(!directives.iter().any(|text| text.contains("unixd")));
         let last = "LoadModule proxy_http_module modules/mod_proxy_http.so";
         assert_eq!(directives.last().map(String::as_str), Some(last));
-        assert!(matches!(
-            modules.link(Path::new("/nonexistent")),
-            Err(SutError::Unable { .. })
-        ));
+        assert!(matches!(modules.link(Path::new("/nonexistent")), Err(SutError::Unable { .. })));
     }
 
     #[test]

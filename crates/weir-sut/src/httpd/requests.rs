@@ -1,11 +1,11 @@
-//! httpd's log of requests for [`crate::RequestLog`]: it knows what a request took (mod_log_config, `%D`), and of the
-//! origin nothing.
+//! httpd's log of requests for [`crate::RequestLog`]: it has the duration of a request (mod_log_config, `%D`), and
+//! nothing about the origin.
 
 use super::status::HIDDEN;
 use crate::logged::{FILE, LoggedRequest, words};
 
-/// The log, and its format; what weir itself asks is left out. Lines of one process are not collected: that is a setting
-/// of the whole server.
+/// Returns the directive of the log with its format; weir's own queries are left out. Lines are written one by one,
+/// since buffering is a setting of the whole server.
 pub(super) fn log() -> String {
     format!(
         r#"CustomLog {FILE} "weir|%{{end:usec}}t|%D" "expr=!(%{{REQUEST_URI}} =~ m#^{HIDDEN}#)""#
@@ -29,10 +29,7 @@ mod tests {
     #[test]
     fn a_line_has_an_end_and_a_duration() {
         let request = parse("weir|1795460000123456|250").unwrap();
-        assert_eq!(
-            (request.end_us, request.total_us),
-            (1_795_460_000_123_456, 250)
-        );
+        assert_eq!((request.end_us, request.total_us), (1_795_460_000_123_456, 250));
         assert_eq!(request.parts_us, [None; 5]);
         assert_eq!(parse("127.0.0.1 - - [23/Nov/2026]"), None);
     }

@@ -9,7 +9,7 @@ use weir_configuration::read_regular;
 use super::status::sampled_of;
 use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
-/// The largest file that is read, in bytes, and how deep files include each other.
+/// Largest file that is read, in bytes, and maximum depth of includes.
 const MOST: u64 = 1 << 20;
 const DEEPEST: usize = 8;
 
@@ -35,8 +35,7 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     let value = |name: &str| {
         let mut found = lines.iter().rev().filter_map(|line| {
             let (own, value) = line.split_once(char::is_whitespace)?;
-            own.eq_ignore_ascii_case(name)
-                .then(|| value.trim().trim_matches('"').to_owned())
+            own.eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"').to_owned())
         });
         found.next()
     };
@@ -59,7 +58,7 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     })
 }
 
-/// A path that a program was built with, in what it prints of itself: ` -D HTTPD_ROOT="/etc/apache2"`.
+/// Returns a path that a program was built with, from its output of `-V`: ` -D HTTPD_ROOT="/etc/apache2"`.
 fn defined(printed: &str, name: &str) -> Option<String> {
     printed.lines().find_map(|line| {
         let value = line.trim().strip_prefix("-D ")?.strip_prefix(name)?;
@@ -68,7 +67,7 @@ fn defined(printed: &str, name: &str) -> Option<String> {
     })
 }
 
-/// The path of the location whose handler is mod_status.
+/// Returns the path of the location whose handler is mod_status.
 fn server_status(lines: &[String]) -> Option<String> {
     let mut path = None;
     for line in lines {
@@ -85,7 +84,7 @@ fn server_status(lines: &[String]) -> Option<String> {
     None
 }
 
-/// The lines of a file of httpd's and of all that it includes, without comments.
+/// Collects the lines of a file of httpd's and of all files that it includes, without comments.
 fn lines_of(file: &Path, root: &Path, depth: usize, lines: &mut Vec<String>) -> Result<(), String> {
     let text = read_regular(file, MOST).map_err(|error| format!("{}: {error}", file.display()))?;
     for line in String::from_utf8_lossy(&text).lines().map(str::trim) {
@@ -108,7 +107,7 @@ fn lines_of(file: &Path, root: &Path, depth: usize, lines: &mut Vec<String>) -> 
     Ok(())
 }
 
-/// The files that a pattern stands for, whose last part alone has asterisks; those of a folder.
+/// Returns the files that a pattern stands for; only its last part may have asterisks. For a folder, returns its files.
 fn included(pattern: &Path) -> Vec<PathBuf> {
     let name = file_name(pattern);
     if !name.contains('*') && !pattern.is_dir() {
@@ -137,9 +136,7 @@ fn included(pattern: &Path) -> Vec<PathBuf> {
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default()
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

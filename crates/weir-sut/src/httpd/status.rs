@@ -1,6 +1,6 @@
-//! What a running httpd tells of itself over HTTP, to this host alone: mod_status and mod_info.
+//! Reports of a running httpd over HTTP, to this host alone: mod_status and mod_info.
 //!
-//! Asking is a request like any other: it takes a thread, and httpd counts it.
+//! A query is a request like any other: it takes a thread, and httpd counts it.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write as _};
@@ -12,26 +12,26 @@ use super::effective::with_mpm;
 use crate::timed::TimedStream;
 use crate::{Configuration, SutError, admin};
 
-/// What begins with this is never passed on to the origin.
+/// Prefix of targets that are never passed on to the origin.
 pub(super) const HIDDEN: &str = "/.weir/";
 
-/// Where mod_status is asked.
+/// Target of mod_status.
 pub(super) const STATUS: &str = "/.weir/status";
 
-/// Where mod_info is asked.
+/// Target of mod_info.
 pub(super) const CONFIGURATION: &str = "/.weir/configuration";
 
-/// How a line of the error log that tells a trouble names its level: `[mpm_event:error]`.
+/// Ends of the level in lines of the error log that are counted, as in `[mpm_event:error]`.
 const TROUBLES: [&str; 5] = [":warn]", ":error]", ":crit]", ":alert]", ":emerg]"];
 
-/// The configuration that it runs with, as directives.
+/// Reads the running configuration, as directives.
 pub(super) fn configuration(configuration: &Configuration) -> Result<String, SutError> {
     let page = get(configuration, &format!("{CONFIGURATION}?config"))?;
     let status = status(configuration)?;
     Ok(with_mpm(field(&status, "ServerMPM"), &directives(&page)))
 }
 
-/// All that it counts.
+/// Reads all counters.
 pub(super) fn counters(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
     let mut all = totals(&status(configuration)?);
     let log = configuration.error_log();
@@ -40,12 +40,12 @@ pub(super) fn counters(configuration: &Configuration) -> Result<BTreeMap<String,
     Ok(all)
 }
 
-/// What mod_status alone tells, threads of the moment among it.
+/// Reads mod_status alone, including the momentary numbers of threads.
 pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
     status(configuration).map(|text| sampled_of(&text))
 }
 
-/// The same of what mod_status answers.
+/// Parses counters and momentary values from an answer of mod_status.
 pub(crate) fn sampled_of(text: &str) -> BTreeMap<String, u64> {
     let mut all = totals(text);
     let now = ["BusyWorkers", "IdleWorkers"].into_iter();
@@ -73,13 +73,14 @@ fn get(configuration: &Configuration, target: &str) -> Result<String, SutError> 
     })
 }
 
-/// The value of `name: value`.
+/// Returns the value of a line `name: value`.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = status.lines().filter_map(|line| line.split_once(": "));
     fields.find_map(|(other, value)| (other == name).then_some(value.trim()))
 }
 
-/// What only grows: `Total Accesses`, and `CacheStoreCount` and the like of the cache of TLS sessions.
+/// Returns the values that only grow: `Total Accesses`, and `CacheStoreCount` and similar ones of the cache of TLS
+/// sessions.
 fn totals(status: &str) -> BTreeMap<String, u64> {
     status
         .lines()
@@ -89,7 +90,7 @@ fn totals(status: &str) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// How often each numbered trouble (`AH00484`) is in an error log.
+/// Counts each numbered error (`AH00484`) in an error log.
 fn troubles(log: impl BufRead) -> io::Result<BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
     for line in log.split(b'\n') {
@@ -103,7 +104,7 @@ fn troubles(log: impl BufRead) -> io::Result<BTreeMap<String, u64>> {
     Ok(all)
 }
 
-/// `AH00484` of a line of the log.
+/// Returns `AH00484` from a line of the log.
 fn number(line: &str) -> Option<&str> {
     let mut words = line.split_ascii_whitespace();
     words.find_map(|word| {
@@ -114,8 +115,8 @@ fn number(line: &str) -> Option<&str> {
     })
 }
 
-/// The directives in mod_info's page: one in each line, its number before it, its arguments set in
-/// italics, indented by blanks that do not break.
+/// Returns the directives in mod_info's page. Each is on a line of its own, behind its number, with its arguments in
+/// italics, indented by non-breaking spaces.
 fn directives(page: &str) -> String {
     let lines = page.split("<dd><tt>").skip(1).filter_map(|line| {
         let text = without_tags(line.split("</tt>").next()?);
@@ -126,24 +127,16 @@ fn directives(page: &str) -> String {
     lines.collect()
 }
 
-/// The text of a piece of HTML.
+/// Returns the text of a piece of HTML.
 fn without_tags(html: &str) -> String {
     let mut text = String::with_capacity(html.len());
     let mut pieces = html.split('<');
     text.extend(pieces.next());
     text.extend(pieces.filter_map(|piece| piece.split_once('>').map(|(_, rest)| rest)));
     // The ampersand last: what it makes is no entity.
-    [
-        ("&nbsp;", " "),
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&amp;", "&"),
-    ]
-    .iter()
-    .fold(text, |text, (entity, character)| {
-        text.replace(entity, character)
-    })
+    [("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")]
+        .iter()
+        .fold(text, |text, (entity, character)| text.replace(entity, character))
 }
 
 #[cfg(test)]
@@ -170,12 +163,8 @@ mod tests {
     fn counters_are_what_only_grows() {
         let status = "localhost\nServerMPM: event\nTotal Accesses: 12\nTotal Duration: 3\nUptime: 9\n\
             ReqPerSec: 1.5\nBusyWorkers: 1\nCacheCurrentEntries: 4\nCacheStoreCount: 5\n";
-        let expected = [
-            ("CacheStoreCount", 5),
-            ("Total Accesses", 12),
-            ("Total Duration", 3),
-        ]
-        .map(|(name, count)| (name.to_owned(), count));
+        let expected = [("CacheStoreCount", 5), ("Total Accesses", 12), ("Total Duration", 3)]
+            .map(|(name, count)| (name.to_owned(), count));
         assert_eq!(totals(status), BTreeMap::from(expected));
         assert_eq!(field(status, "ServerMPM"), Some("event"));
         assert_eq!(field(status, "MPM"), None);

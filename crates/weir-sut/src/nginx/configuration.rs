@@ -1,4 +1,4 @@
-//! Writing a configuration: the settings of an arm, laid out in nginx's contexts.
+//! Writes a configuration: the settings of an arm in nginx's contexts.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::user::WorkerUser;
 use crate::{Site, SutError, Task};
 
-/// Name of the configuration file.
 const FILE: &str = "nginx.conf";
 
 /// Users that packages of nginx make or use, Debian's first; `nobody` is everywhere.
 pub(super) const USERS: [&str; 4] = ["www-data", "nginx", "http", "nobody"];
 
-/// Modules whose folder for temporary files would otherwise be the system's, and their directive.
+/// Directives for folders of temporary files, which would otherwise be the system's, each with the build option that
+/// leaves its module out.
 const TEMP_PATHS: [(&str, &str); 5] = [
     ("", "client_body_temp_path"),
     ("--without-http_proxy_module", "proxy_temp_path"),
@@ -35,12 +35,7 @@ pub(super) fn write(nginx: &Nginx, task: &Task<'_>) -> Result<Configuration, Sut
     }
     let directives = logged(task.directives()?);
     let user = WorkerUser::find(&USERS);
-    let text = Layout {
-        nginx,
-        user: user.as_ref(),
-        directives: &directives,
-    }
-    .render(task.site)?;
+    let text = Layout { nginx, user: user.as_ref(), directives: &directives }.render(task.site)?;
     let tree = nginx::directives(&text)?;
     let configuration = Configuration {
         error_log: Some("logs/error.log".into()),
@@ -55,11 +50,10 @@ pub(super) fn write(nginx: &Nginx, task: &Task<'_>) -> Result<Configuration, Sut
     Ok(configuration)
 }
 
-/// With an access log of weir's own, unless the settings say another. Left to itself nginx writes the
-/// one that it was built with: the system's.
+/// Adds an access log of weir's own, unless the settings have another. By default nginx writes the one that it was
+/// built with: the system's.
 fn logged(mut all: Vec<Directive>) -> Vec<Directive> {
-    let is_logged = |directive: &Directive| directive.text.starts_with("access_log ");
-    if !all.iter().any(is_logged) {
+    if !all.iter().any(|directive| directive.text.starts_with("access_log ")) {
         all.push(Directive {
             context: Context::new("http"),
             at: None,
@@ -69,7 +63,7 @@ fn logged(mut all: Vec<Directive>) -> Vec<Directive> {
     all
 }
 
-/// The workers that a level of `worker_processes` means.
+/// Returns the number of workers for a level of `worker_processes`.
 pub(super) fn workers_of(level: &str) -> usize {
     // `auto` counts the CPUs that are online, whatever the process may use.
     let online = || host::online_cpus().map_or(1, |cpus| cpus.cpus().len());
@@ -152,11 +146,10 @@ impl Layout<'_> {
         line(text, 2, "server_name _");
         if site.request_log {
             // A server with a log has none of those outside.
-            let logs = self
-                .of("http")
-                .filter(|text| text.starts_with("access_log "));
-            let outside = logs.filter(|text| *text != "access_log off");
-            outside.for_each(|log| line(text, 2, log));
+            self.of("http")
+                .filter(|text| text.starts_with("access_log "))
+                .filter(|text| *text != "access_log off")
+                .for_each(|log| line(text, 2, log));
             line(text, 2, &requests::log());
         }
         self.context(text, "server", 2);
@@ -168,11 +161,7 @@ impl Layout<'_> {
             // As Debian's default site has it.
             ProxyRole::StaticFiles { .. } => {
                 line(text, 2, "root files");
-                line(
-                    text,
-                    2,
-                    "index index.html index.htm index.nginx-debian.html",
-                );
+                line(text, 2, "index index.html index.htm index.nginx-debian.html");
                 *text += "\n        location / {\n";
                 line(text, 3, "try_files $uri $uri/ =404");
             }
@@ -181,7 +170,7 @@ impl Layout<'_> {
         *text += "        }\n    }\n";
     }
 
-    /// nginx's own counters, where this one was built to tell them.
+    /// Writes the server for nginx's own counters, if this nginx was built with them.
     fn status(&self, text: &mut String) {
         if !self.nginx.tells_status() {
             return;
@@ -208,20 +197,16 @@ impl Layout<'_> {
 }
 
 impl Nginx {
-    /// The packaged list of media types, beside the configuration that nginx was built with.
+    /// Returns the path of the packaged list of media types, beside the configuration that nginx was built with.
     fn media_types(&self) -> Option<String> {
         let configured = self
             .installed
             .said
             .split_ascii_whitespace()
             .find_map(|argument| argument.strip_prefix("--conf-path="));
-        let beside = |file: &str| {
-            Path::new(file)
-                .parent()
-                .map(|folder| folder.join("mime.types"))
-        };
         [
-            configured.and_then(beside),
+            configured
+                .and_then(|file| Path::new(file).parent().map(|folder| folder.join("mime.types"))),
             Some(PathBuf::from("/etc/nginx/mime.types")),
         ]
         .into_iter()

@@ -1,4 +1,4 @@
-//! What nginx is really running with, read back from what it prints of itself.
+//! nginx's effective configuration, read back from its own output.
 
 use weir_configuration::Spot;
 use weir_configuration::nginx::Plain;
@@ -8,8 +8,8 @@ use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 use crate::Effective;
 use crate::met::Met;
 
-/// Reads the levels of all parameters from what the text means, where loads meet it. Process limits are known only
-/// of a proxy that runs.
+/// Reads the levels of all parameters from the configuration, for the ways that loads take. Process limits are known
+/// only for a running proxy.
 pub(super) fn read(
     text: String,
     tree: &[Plain],
@@ -20,12 +20,10 @@ pub(super) fn read(
     let ways = met.iter().map(|met| (met.is_secure, Way::of(tree, met)));
     let ways: Vec<(bool, Way<'_>)> = ways.collect();
     let rows = (catalog, ProxyKind::Nginx);
-    Effective::of_ways(text, rows, &ways, is_of_tls, |row, way| {
-        level(row, way, nofile)
-    })
+    Effective::of_ways(text, rows, &ways, is_of_tls, |row, way| level(row, way, nofile))
 }
 
-/// Whether a row is one of nginx's module for TLS towards clients.
+/// Returns true if a row is from nginx's module for TLS towards clients.
 fn is_of_tls(row: &Parameter) -> bool {
     matches!(&row.effective, EffectiveFrom::Directive { name, .. } if name.starts_with("ssl_"))
 }
@@ -47,7 +45,7 @@ fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> 
     row.read_back(found.as_deref()).or(found)
 }
 
-/// The value of the directive that a row is written as, where there is no process to ask.
+/// Returns the value of the directive that a row is written as, if there is no process to read it from.
 fn written(row: &Parameter, way: &Way<'_>) -> Option<String> {
     let write = row.writes.first()?;
     let name = write.text.split_whitespace().next()?;
@@ -55,21 +53,23 @@ fn written(row: &Parameter, way: &Way<'_>) -> Option<String> {
     Some(found.split_once(' ')?.1.to_owned())
 }
 
-/// The blocks that a load meets.
+/// Blocks that apply to a load.
 struct Way<'t> {
     main: &'t [Plain],
     events: &'t [Plain],
-    /// `http`, the server and the locations down to the innermost.
+    /// Blocks from `http` and the server down to the innermost location.
     http: Vec<&'t [Plain]>,
-    /// The group that requests are passed on to.
+    /// Block of the group that requests are passed on to.
     upstream: &'t [Plain],
-    /// What is said of the address that is asked; servers share it, and one of them says it.
+    /// Arguments of all `listen` directives for the load's address; servers share the address, and one of them has its
+    /// flags.
     listen: Vec<&'t str>,
 }
 
 impl<'t> Way<'t> {
-    /// Where it is not known which server and location are met: the first server at the address that passes requests
-    /// on, or else the first there, and its first location that passes requests on, or else its first.
+    /// Finds the blocks. If the server is not known, takes the first server at the address that passes requests on, or
+    /// else the first one there; if the location is not known, takes the server's first location that passes requests
+    /// on, or else its first.
     fn of(tree: &'t [Plain], met: &Met) -> Way<'t> {
         let first = |name: &'static str| blocks(tree, name).next().map_or(&[][..], inside);
         let http = first("http");
@@ -79,18 +79,15 @@ impl<'t> Way<'t> {
             own.any(|listen| listen.arguments.first() == Some(&asked))
         };
         let servers = || blocks(http, "server");
-        let by_spot = |spot: &Spot| servers().find(|server| is_at(server, spot));
-        let server = (met.server.as_ref().and_then(by_spot))
-            .or_else(|| servers().filter(is_there).find(|it| passing(it).is_some()))
-            .or_else(|| servers().find(is_there))
-            .or_else(|| servers().next());
+        let server =
+            (met.server.as_ref().and_then(|spot| servers().find(|server| is_at(server, spot))))
+                .or_else(|| servers().filter(is_there).find(|it| passing(it).is_some()))
+                .or_else(|| servers().find(is_there))
+                .or_else(|| servers().next());
         let mut way: Vec<&Plain> = Vec::new();
         if let Some(server) = server {
             way.push(server);
-            let found = met
-                .location
-                .as_ref()
-                .map(|spot| down_to(server, spot, &mut way));
+            let found = met.location.as_ref().map(|spot| down_to(server, spot, &mut way));
             if found != Some(true) {
                 let location =
                     passing(server).or_else(|| blocks(inside(server), "location").next());
@@ -101,15 +98,15 @@ impl<'t> Way<'t> {
         let listens = servers().flat_map(|server| named(inside(server), "listen"));
         let listens: Vec<&Plain> = listens.collect();
         let first_listen = server.and_then(|server| named(inside(server), "listen").next());
-        let address = match listens
-            .iter()
-            .any(|it| it.arguments.first() == Some(&asked))
-        {
-            true => Some(&asked),
-            false => first_listen.and_then(|listen| listen.arguments.first()),
+        let address = if listens.iter().any(|it| it.arguments.first() == Some(&asked)) {
+            Some(&asked)
+        } else {
+            first_listen.and_then(|listen| listen.arguments.first())
         };
-        let listens = listens.iter().filter(|it| it.arguments.first() == address);
-        let flags = listens.flat_map(|listen| listen.arguments.iter().map(String::as_str));
+        let flags = listens
+            .iter()
+            .filter(|it| it.arguments.first() == address)
+            .flat_map(|listen| listen.arguments.iter().map(String::as_str));
         let way = way.into_iter().map(inside);
         Way {
             main: tree,
@@ -120,8 +117,8 @@ impl<'t> Way<'t> {
         }
     }
 
-    /// The words of the directive that counts for a context, the innermost that there is: what a
-    /// location does not say it takes from what is around it.
+    /// Returns the words of the directive that applies to a context, the innermost one: a location inherits directives
+    /// from the blocks around it.
     fn find(&self, context: &str, name: &str) -> Option<String> {
         let blocks: &[&[Plain]] = match context {
             "main" => &[self.main],
@@ -130,16 +127,13 @@ impl<'t> Way<'t> {
             // http, server, location
             _ => &self.http,
         };
-        let mut found = blocks
-            .iter()
-            .rev()
-            .filter_map(|block| named(block, name).next());
+        let mut found = blocks.iter().rev().filter_map(|block| named(block, name).next());
         found.next().map(words)
     }
 }
 
-/// The group of origin servers that a location passes requests on to: by name, or the first of all where a variable
-/// says which. One that `proxy_pass` names by its address is in none.
+/// Returns the group of origin servers that a location passes requests on to: by name, or the first group if the name
+/// is a variable. None if `proxy_pass` names an address.
 fn group<'t>(http: &'t [Plain], location: &'t [Plain]) -> Option<&'t Plain> {
     let mut groups = blocks(http, "upstream");
     let pass = named(location, "proxy_pass").next();
@@ -147,17 +141,17 @@ fn group<'t>(http: &'t [Plain], location: &'t [Plain]) -> Option<&'t Plain> {
     let Some(name) = target.map(|target| target.split('/').next().unwrap_or(target)) else {
         return groups.next();
     };
-    let is_it = |group: &&Plain| {
-        let own = group.arguments.first();
-        own.is_some_and(|own| own.eq_ignore_ascii_case(name))
-    };
-    match name.contains('$') {
-        true => groups.next(),
-        false => groups.find(is_it),
+    if name.contains('$') {
+        groups.next()
+    } else {
+        groups.find(|group| {
+            let own = group.arguments.first();
+            own.is_some_and(|own| own.eq_ignore_ascii_case(name))
+        })
     }
 }
 
-/// Puts the blocks that lead to a spot behind a way, and tells whether it is there.
+/// Appends the blocks that lead to a spot to `way`; returns true if the spot is there.
 fn down_to<'t>(block: &'t Plain, spot: &Spot, way: &mut Vec<&'t Plain>) -> bool {
     blocks(inside(block), "location").any(|location| {
         way.push(location);
@@ -185,15 +179,18 @@ fn blocks<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t Pla
     named(block, name).filter(|directive| directive.block.is_some())
 }
 
-/// The first location of a server that passes requests on.
+/// Returns the first location of a server that passes requests on.
 fn passing(server: &Plain) -> Option<&Plain> {
     let mut locations = blocks(inside(server), "location");
     locations.find(|location| named(inside(location), "proxy_pass").next().is_some())
 }
 
 fn words(directive: &Plain) -> String {
-    let words = std::iter::once(&directive.name).chain(&directive.arguments);
-    words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    std::iter::once(&directive.name)
+        .chain(&directive.arguments)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -276,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Loads that meet different ones have the levels of both, and of TLS those of who speaks it.
+    /// Loads that reach different blocks have the levels of all of them; for TLS, only loads over TLS count.
     #[test]
     fn the_server_and_the_location_that_loads_meet_count() {
         let text = "events { }
@@ -294,44 +291,24 @@ mod tests {
                 }
             }";
         let tree = directives(text).unwrap();
-        let spot = |line| {
-            Some(Spot {
-                line,
-                ..Spot::default()
-            })
-        };
+        let spot = |line| Some(Spot { line, ..Spot::default() });
         let of = |met: Vec<Met>| read(String::new(), &tree, met, &Catalog::builtin(), None).levels;
         let clear = Met::at("127.0.0.1:1".parse().unwrap(), false);
-        let tls = Met {
-            server: spot(5),
-            ..Met::at("127.0.0.1:2".parse().unwrap(), true)
-        };
-        let api = Met {
-            location: spot(11),
-            ..tls.clone()
-        };
+        let tls = Met { server: spot(5), ..Met::at("127.0.0.1:2".parse().unwrap(), true) };
+        let api = Met { location: spot(11), ..tls.clone() };
         for (met, expected) in [
             (vec![clear.clone()], ["on", "off", "6", "511", "none"]),
             (vec![tls.clone()], ["off", "on", "6", "9", "off"]),
             (vec![api.clone()], ["on", "off", "0", "9", "off"]),
-            (
-                vec![clear, tls, api],
-                ["on and off", "off and on", "6 and 0", "511 and 9", "off"],
-            ),
+            (vec![clear, tls, api], ["on and off", "off and on", "6 and 0", "511 and 9", "off"]),
         ] {
             let levels = of(met);
-            let ids = [
-                "gzip",
-                "sendfile",
-                "origin_keepalive",
-                "backlog",
-                "ssl_session_cache",
-            ];
+            let ids = ["gzip", "sendfile", "origin_keepalive", "backlog", "ssl_session_cache"];
             assert_eq!(ids.map(|id| &*levels[id]), expected);
         }
     }
 
-    /// What an ingress controller prints has a server for each host, and a location for each path.
+    /// Output from an ingress controller's nginx has a server for each host, and a location for each path.
     #[test]
     fn what_was_printed_elsewhere_is_read_by_host_and_path() {
         let text = "events { }
@@ -358,12 +335,8 @@ mod tests {
                 host: host.to_owned(),
                 target: target.to_owned(),
             };
-            let told = crate::told(
-                ProxyKind::Nginx,
-                text.to_owned(),
-                &meeting,
-                &Catalog::builtin(),
-            );
+            let told =
+                crate::told(ProxyKind::Nginx, text.to_owned(), &meeting, &Catalog::builtin());
             told.map(|told| {
                 ["gzip", "proxy_buffering", "sendfile"].map(|id| told.levels[id].clone())
             })
@@ -377,17 +350,10 @@ mod tests {
             ("c.example", "/", false, ["on", "on", "off"]),
             (HOST, "/", false, ["on", "on", "off"]),
         ] {
-            assert_eq!(
-                told(host, target, is_secure).unwrap(),
-                expected,
-                "{host}{target}"
-            );
+            assert_eq!(told(host, target, is_secure).unwrap(), expected, "{host}{target}");
         }
         let error = told("a.example", "/", true).unwrap_err().to_string();
-        assert!(
-            error.contains("no server there has the name `a.example`"),
-            "{error}"
-        );
+        assert!(error.contains("no server there has the name `a.example`"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! nginx: found, configured, checked and started.
+//! nginx: finding, configuring, checking and starting it.
 //!
 //! Paths in the configuration are relative to the prefix (`nginx -p`).
 
@@ -39,14 +39,14 @@ pub(crate) const MARKS: Marks = Marks {
     open: |installed| Ok(Arc::new(Nginx { installed })),
 };
 
-/// An nginx that is installed.
+/// An installed nginx.
 #[derive(Debug)]
 pub(crate) struct Nginx {
     installed: Installed,
 }
 
 impl Nginx {
-    /// Whether it tells its own counters (ngx_http_stub_status_module).
+    /// Returns true if nginx was built with counters (ngx_http_stub_status_module).
     fn tells_status(&self) -> bool {
         let said = &self.installed.said;
         said.contains("--with-http_stub_status_module")
@@ -54,12 +54,12 @@ impl Nginx {
 
     fn is_at_least(&self, wanted: [u32; 3]) -> bool {
         let digits = self.installed.version.rsplit('/').next();
-        let parts = digits.unwrap_or_default().split('.');
-        let mut parts = parts.map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut parts =
+            digits.unwrap_or_default().split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         std::array::from_fn(|_| parts.next().unwrap_or(0)) >= wanted
     }
 
-    /// Arguments that make it look at a configuration and end.
+    /// Returns the arguments that make nginx check or print a configuration and exit.
     fn with(&self, option: &str, configuration: &Configuration) -> Vec<OsString> {
         let mut arguments = vec![option.into()];
         arguments.extend(self.arguments(configuration));
@@ -81,8 +81,7 @@ impl Proxy for Nginx {
     }
 
     fn remarks(&self, said: &str) -> Vec<String> {
-        let remarks = said.lines().filter(|line| line.contains(": ["));
-        remarks.map(str::to_owned).collect()
+        said.lines().filter(|line| line.contains(": [")).map(str::to_owned).collect()
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
@@ -101,9 +100,10 @@ impl Proxy for Nginx {
     }
 
     fn is_ready(&self, started: &Started<'_>) -> bool {
-        match started.configuration.own.is_some() {
-            true => own::has_workers(started),
-            false => started.has_workers(),
+        if started.configuration.own.is_some() {
+            own::has_workers(started)
+        } else {
+            started.has_workers()
         }
     }
 
@@ -115,7 +115,7 @@ impl Proxy for Nginx {
         requests::parse(line)
     }
 
-    /// What `nginx -T` prints.
+    /// Reads the output of `nginx -T`.
     fn effective(
         &self,
         configuration: &Configuration,
@@ -125,9 +125,10 @@ impl Proxy for Nginx {
         let output = answer(self, configuration, self.with("-T", configuration))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let nofile = proxy.map(RunningProxy::nofile).transpose()?;
-        let tree = match configuration.own.is_some() {
-            true => own::tree(configuration)?,
-            false => directives(&text)?,
+        let tree = if configuration.own.is_some() {
+            own::tree(configuration)?
+        } else {
+            directives(&text)?
         };
         let met = configuration.met();
         Ok(effective::read(text, &tree, met, catalog, nofile))
@@ -137,7 +138,7 @@ impl Proxy for Nginx {
         Some(self)
     }
 
-    /// What stub_status tells; the request for it is among what it counts.
+    /// Reads the counters of stub_status, which include the request for them.
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         let Some(text) = self.status(configuration)? else {
             return Ok(BTreeMap::new());
@@ -155,16 +156,17 @@ impl Proxy for Nginx {
 }
 
 impl Nginx {
-    /// What stub_status answers; `None`: there is none.
+    /// Returns the answer of stub_status; `None` if this nginx or a user's configuration has none.
     fn status(&self, configuration: &Configuration) -> Result<Option<String>, SutError> {
-        match self.tells_status() && configuration.own.is_none() {
-            true => admin::get(configuration, "/").map(Some),
-            false => Ok(None),
+        if self.tells_status() && configuration.own.is_none() {
+            admin::get(configuration, "/").map(Some)
+        } else {
+            Ok(None)
         }
     }
 }
 
-/// `nginx/1.22.1` of `nginx version: nginx/1.22.1`, and the like of its relatives.
+/// Returns `nginx/1.22.1` from `nginx version: nginx/1.22.1`, and similar names of related programs.
 fn version_of(words: &str) -> Option<String> {
     word_behind(words, "nginx version: ").map(str::to_owned)
 }
@@ -184,11 +186,7 @@ mod tests {
             ("nginx/unknown", false),
         ] {
             let installed = Installed::test(ProxyKind::Nginx, version);
-            assert_eq!(
-                Nginx { installed }.is_at_least([1, 19, 5]),
-                expected,
-                "{version}"
-            );
+            assert_eq!(Nginx { installed }.is_at_least([1, 19, 5]), expected, "{version}");
         }
     }
 }

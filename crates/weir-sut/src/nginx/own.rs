@@ -22,7 +22,7 @@ use crate::proxy::Started;
 use crate::user::{Id, WorkerUser};
 use crate::{Language, Own, SutError, Task};
 
-/// What messages call what an nginx somewhere else has printed.
+/// Name that messages use for the output of an nginx elsewhere.
 const PRINTED: &str = "nginx -T";
 
 pub(super) fn write(
@@ -53,22 +53,13 @@ pub(super) fn write(
     })
 }
 
-/// Where a load meets what `nginx -T` has printed: the server of its host, and the location of its path. What is included
-/// stands behind the main file there, and has no servers where a controller writes that file as a whole.
+/// Finds the blocks that a load reaches in the output of `nginx -T`: the server of its host, and the location of its
+/// path. Included files stand behind the main file there, and have no servers if a controller writes the main file as a
+/// whole.
 pub(super) fn met_by(text: &str, meeting: &Meeting) -> Result<Met, SutError> {
-    let file = SourceFile {
-        path: PRINTED.into(),
-        text: text.to_owned(),
-    };
-    let source = Source {
-        files: vec![file],
-        base: PathBuf::new(),
-        includes: BTreeMap::new(),
-    };
-    let request = RequestedSpec {
-        target: meeting.target.clone(),
-        ..RequestedSpec::default()
-    };
+    let file = SourceFile { path: PRINTED.into(), text: text.to_owned() };
+    let source = Source { files: vec![file], base: PathBuf::new(), includes: BTreeMap::new() };
+    let request = RequestedSpec { target: meeting.target.clone(), ..RequestedSpec::default() };
     let ask = AskSpec {
         tls: meeting.is_secure,
         certified: true,
@@ -76,8 +67,7 @@ pub(super) fn met_by(text: &str, meeting: &Meeting) -> Result<Met, SutError> {
         requests: vec![request],
         ..AskSpec::default()
     };
-    let met = asked(&source, &ask, "")?;
-    let met = met.first().map(|asked| Met::of(meeting.at, asked));
+    let met = asked(&source, &ask, "")?.first().map(|asked| Met::of(meeting.at, asked));
     Ok(met.unwrap_or_else(|| Met::at(meeting.at, meeting.is_secure)))
 }
 
@@ -117,29 +107,26 @@ impl Language for Nginx {
     }
 }
 
-/// The arguments of the first directive of a name outside all blocks.
+/// Returns the arguments of the first directive of a name outside all blocks.
 fn arguments<'t>(tree: &'t [Plain], name: &str) -> &'t [String] {
     let found = tree.iter().find(|directive| directive.name == name);
     found.map_or(&[], |directive| &directive.arguments)
 }
 
-/// The first of them.
+/// Returns the first argument of the first directive of a name outside all blocks.
 fn named<'t>(tree: &'t [Plain], name: &str) -> Option<&'t str> {
     arguments(tree, name).first().map(String::as_str)
 }
 
-/// Workers that a configuration asks for; 0 where its only process is one itself.
+/// Returns the number of workers in a configuration; 0 if the only process does the work itself.
 pub(super) fn workers(tree: &[Plain]) -> usize {
-    match (
-        named(tree, "master_process"),
-        named(tree, "worker_processes"),
-    ) {
+    match (named(tree, "master_process"), named(tree, "worker_processes")) {
         (Some("off"), _) => 0,
         (_, level) => level.map_or(1, workers_of),
     }
 }
 
-/// Whether one of its listeners has SO_REUSEPORT.
+/// Returns true if a listener has SO_REUSEPORT.
 pub(super) fn shares_port(tree: &[Plain]) -> bool {
     tree.iter().any(|directive| {
         let mut flags = directive.arguments.iter();
@@ -148,8 +135,8 @@ pub(super) fn shares_port(tree: &[Plain]) -> bool {
     })
 }
 
-/// As [`Started::has_workers`], where there may be processes for caches beside the workers, and each must
-/// have said what it is.
+/// Does the same as [`Started::has_workers`] if cache processes may run beside the workers. Every process must have set
+/// its title.
 pub(super) fn has_workers(started: &Started<'_>) -> bool {
     let running = started.proxy;
     // What it was started through, and what that started besides, are none of nginx's.
@@ -163,20 +150,18 @@ pub(super) fn has_workers(started: &Started<'_>) -> bool {
     // Until it has said what it is a process looks like the one that it came from.
     let unsaid = titles.iter().filter(|title| is_master(title)).count();
     let is_main = command_line(running.find_main()).is_ok_and(|title| is_master(&title));
-    let workers = titles
-        .iter()
-        .filter(|title| title.contains("worker process"));
+    let workers = titles.iter().filter(|title| title.contains("worker process"));
     let there = workers.count();
     let is_said = unsaid == usize::from(!is_main);
     started.configuration.workers == 0 || (is_said && started.has_enough(there))
 }
 
-/// Whether a process reads what is in a cache on the disk, and ends once it has.
+/// Returns true if a process reads the content of a cache on the disk, and ends afterwards.
 pub(super) fn is_cache_loader(pid: u32) -> bool {
     command_line(pid).is_ok_and(|line| line.contains("cache loader process"))
 }
 
-/// The directives of a copy that was written.
+/// Reads the directives of a copy that was written.
 pub(super) fn tree(configuration: &Configuration) -> Result<Vec<Plain>, SutError> {
     Ok(expanded(&read(&configuration.file(), None)?)?)
 }

@@ -2,11 +2,11 @@
 
 use crate::logged::{FILE, LoggedRequest, seconds_us, words};
 
-/// The format, for the context `http`.
+/// Directive of the log's format, for the context `http`.
 pub(super) const FORMAT: &str = "log_format weir 'weir|$msec|$request_time|$upstream_connect_time|\
                                  $upstream_header_time|$upstream_response_time'";
 
-/// The log, for a server. Lines are collected, so that a request costs no write.
+/// Returns the directive of the log, for a server. Lines are buffered, so that a request costs no write.
 pub(super) fn log() -> String {
     format!("access_log {FILE} weir buffer=64k flush=100ms")
 }
@@ -18,22 +18,15 @@ pub(super) fn parse(line: &str) -> Option<LoggedRequest> {
     Some(LoggedRequest {
         end_us: seconds_us(end)?,
         total_us: seconds_us(total)?,
-        parts_us: [
-            None,
-            None,
-            connect,
-            between(connect, header),
-            between(header, response),
-        ],
+        parts_us: [None, None, connect, between(connect, header), between(header, response)],
         stands_for: 1000,
     })
 }
 
-/// A request that was tried at several servers has several times, in `0.001, 0.002` or, after an internal redirect,
-/// `0.001 : 0.002` (ngx_http_upstream_module).
+/// Sums the times of a request that was tried at several servers: `0.001, 0.002` or, after an internal redirect, `0.001
+/// : 0.002` (ngx_http_upstream_module).
 fn together_us(word: &str) -> Option<u64> {
-    let times = word.split([',', ':']).map(str::trim);
-    times.filter_map(seconds_us).reduce(|sum, one| sum + one)
+    word.split([',', ':']).map(str::trim).filter_map(seconds_us).reduce(|sum, one| sum + one)
 }
 
 #[cfg(test)]

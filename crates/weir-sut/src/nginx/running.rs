@@ -18,7 +18,7 @@ pub(super) const RUNNING: Running = Running {
     sampled: |ask| ask("").map(|text| status::sampled(&text)),
 };
 
-/// The value of an option of `configure` in `nginx -V`.
+/// Returns the value of an option of `configure` in the output of `nginx -V`.
 fn built<'t>(printed: &'t str, option: &str) -> Option<&'t str> {
     let mut words = printed.split_whitespace();
     words.find_map(|word| word.strip_prefix(option)?.strip_prefix('='))
@@ -42,9 +42,7 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     let met = vec![Met::at(address, false)];
     let catalog = Catalog::builtin();
     let mut settings = effective::read(String::new(), &tree, met, &catalog, None).levels;
-    settings
-        .entry("worker_connections".to_owned())
-        .or_insert_with(|| "512".to_owned());
+    settings.entry("worker_connections".to_owned()).or_insert_with(|| "512".to_owned());
     settings
         .extend(limit_req_rate(&tree).map(|rate| ("limit_req_rate".to_owned(), rate.to_string())));
     let none = "its configuration has no location with `stub_status` that this host may ask";
@@ -57,7 +55,7 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     })
 }
 
-/// Counters of nginx by how the names of the directives end that they count, and which of these a configuration has not.
+/// Returns the counters that cannot count anything, because a configuration lacks the directives for them.
 fn idle(tree: &[Plain]) -> Vec<&'static str> {
     const COUNTED: [(&str, &[&str]); 3] = [
         ("limit_req", &["log.limit_req", "log.limit_req_delayed"]),
@@ -79,17 +77,14 @@ fn has(tree: &[Plain], end: &str) -> bool {
     })
 }
 
-/// Requests that `limit_req` lets pass in a second, 0 where it is not used; `None` where several zones have rates of
+/// Returns the rate of `limit_req`, requests per second; 0 if it is not used, `None` if several zones have rates of
 /// their own (ngx_http_limit_req_module).
 fn limit_req_rate(tree: &[Plain]) -> Option<f64> {
     let limits = all_of(tree, "limit_req");
-    let names: BTreeSet<&str> = (limits.iter())
-        .filter_map(|limit| option(limit, "zone="))
-        .collect();
+    let names: BTreeSet<&str> =
+        (limits.iter()).filter_map(|limit| option(limit, "zone=")).collect();
     let zones = all_of(tree, "limit_req_zone");
-    let rates: Vec<f64> = (zones.iter())
-        .filter_map(|zone| zone_rate(zone, &names))
-        .collect();
+    let rates: Vec<f64> = (zones.iter()).filter_map(|zone| zone_rate(zone, &names)).collect();
     match (names.len(), &rates[..]) {
         (0, _) => Some(0.0),
         (_, [rate]) => Some(*rate),
@@ -97,7 +92,8 @@ fn limit_req_rate(tree: &[Plain]) -> Option<f64> {
     }
 }
 
-/// Requests per second of a `limit_req_zone` with one of these names: `zone=NAME:SIZE rate=NUMBERr/s`, or `r/m`.
+/// Returns the rate of a `limit_req_zone` with one of these names, requests per second: `zone=NAME:SIZE
+/// rate=NUMBERr/s`, or `r/m`.
 fn zone_rate(zone: &Plain, names: &BTreeSet<&str>) -> Option<f64> {
     let name = option(zone, "zone=")?.split(':').next()?;
     let (number, unit) = option(zone, "rate=")?.split_once('r')?;
@@ -106,13 +102,13 @@ fn zone_rate(zone: &Plain, names: &BTreeSet<&str>) -> Option<f64> {
     names.contains(name).then_some(rate)
 }
 
-/// The rest of an argument that begins with a name.
+/// Returns the rest of the argument that begins with a name.
 fn option<'d>(directive: &'d Plain, name: &str) -> Option<&'d str> {
     let mut arguments = directive.arguments.iter();
     arguments.find_map(|argument| argument.strip_prefix(name))
 }
 
-/// All directives of a name, nested ones included.
+/// Returns all directives of a name, including nested ones.
 fn all_of<'t>(tree: &'t [Plain], name: &str) -> Vec<&'t Plain> {
     let mut directives: Vec<&Plain> = Vec::new();
     for directive in tree {
@@ -124,7 +120,7 @@ fn all_of<'t>(tree: &'t [Plain], name: &str) -> Vec<&'t Plain> {
     directives
 }
 
-/// Finds the location of its counters (ngx_http_stub_status_module).
+/// Finds the endpoint of nginx's counters (ngx_http_stub_status_module).
 fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
     for server in all_of(tree, "server") {
         let inner = server.block.as_deref().unwrap_or_default();
@@ -136,10 +132,8 @@ fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
             found.and_then(|directive| directive.arguments.first())
         };
         let host = argument("server_name").map_or("localhost", String::as_str);
-        let mut in_clear = inner
-            .iter()
-            .filter(|directive| directive.name == "listen")
-            .filter(|listen| {
+        let mut in_clear =
+            inner.iter().filter(|directive| directive.name == "listen").filter(|listen| {
                 let mut flags = listen.arguments.iter().skip(1);
                 !flags.any(|flag| ["ssl", "quic", "proxy_protocol"].contains(&flag.as_str()))
             });
@@ -153,23 +147,18 @@ fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
     None
 }
 
-/// The path of the first location with a directive, nested ones included.
+/// Returns the path of the first location with a directive, including nested locations.
 fn location_of(blocks: &[Plain], directive: &str) -> Option<String> {
-    blocks
-        .iter()
-        .filter(|it| it.name == "location")
-        .find_map(|location| {
-            let inner = location.block.as_deref()?;
-            let is_here = inner.iter().any(|it| it.name == directive);
-            let path = match &location.arguments[..] {
-                [path] if path.starts_with('/') => Some(path),
-                [sign, path] if sign == "=" || sign == "^~" => Some(path),
-                _ => None,
-            };
-            path.filter(|_| is_here)
-                .cloned()
-                .or_else(|| location_of(inner, directive))
-        })
+    blocks.iter().filter(|it| it.name == "location").find_map(|location| {
+        let inner = location.block.as_deref()?;
+        let is_here = inner.iter().any(|it| it.name == directive);
+        let path = match &location.arguments[..] {
+            [path] if path.starts_with('/') => Some(path),
+            [sign, path] if sign == "=" || sign == "^~" => Some(path),
+            _ => None,
+        };
+        path.filter(|_| is_here).cloned().or_else(|| location_of(inner, directive))
+    })
 }
 
 #[cfg(test)]
@@ -190,10 +179,7 @@ mod tests {
         for (limits, rate) in [
             ("", Some(0.0)),
             ("limit_req burst=5 zone=a;", Some(1.5)),
-            (
-                "limit_req zone=b; location / { limit_req zone=b; }",
-                Some(20.0),
-            ),
+            ("limit_req zone=b; location / { limit_req zone=b; }", Some(20.0)),
             ("limit_req zone=a; location / { limit_req zone=b; }", None),
             ("limit_req zone=c;", None),
         ] {
@@ -207,12 +193,8 @@ mod tests {
         for (location, counters) in [
             (
                 "return 200;",
-                &[
-                    "log.limit_req",
-                    "log.limit_req_delayed",
-                    "log.limit_conn",
-                    "log.temporary_file",
-                ][..],
+                &["log.limit_req", "log.limit_req_delayed", "log.limit_conn", "log.temporary_file"]
+                    [..],
             ),
             ("limit_req zone=a; fastcgi_pass b;", &["log.limit_conn"]),
         ] {
@@ -246,14 +228,8 @@ mod tests {
                 "http { server { listen unix:/run/s.sock; location /s { stub_status; } } }",
                 http(Peer::Unix("/run/s.sock".into()), "localhost", "/s"),
             ),
-            (
-                "http { server { listen 443 ssl; location /s { stub_status; } } }",
-                None,
-            ),
-            (
-                "http { server { listen 80; location ~ ^/s { stub_status; } } }",
-                None,
-            ),
+            ("http { server { listen 443 ssl; location /s { stub_status; } } }", None),
+            ("http { server { listen 80; location ~ ^/s { stub_status; } } }", None),
         ] {
             assert_eq!(status(text), expected, "{text}");
         }

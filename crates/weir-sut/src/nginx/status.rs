@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// The names of its three counters, in the order in which they are printed.
+/// Names of the three counters, in the order in which they are printed.
 const NAMES: [&str; 3] = ["accepts", "handled", "requests"];
 
-/// And those of its values of the moment.
+/// Labels and names of momentary values.
 const NOW: [(&str, &str); 4] = [
     ("Active connections:", "active"),
     ("Reading:", "reading"),
@@ -13,24 +13,25 @@ const NOW: [(&str, &str); 4] = [
     ("Waiting:", "waiting"),
 ];
 
-/// Counters and values of the moment; none of another text.
+/// Parses counters and momentary values; empty for any other text.
 pub(super) fn sampled(text: &str) -> BTreeMap<String, u64> {
     let mut all = counters(text).unwrap_or_default();
     all.extend(gauges(text));
     all
 }
 
-/// Reads the values of the moment.
+/// Parses the momentary values.
 fn gauges(text: &str) -> BTreeMap<String, u64> {
-    let value = |(label, name): (&str, &str)| {
-        let behind = text.split_once(label)?.1;
-        let value = behind.split_whitespace().next()?.parse().ok()?;
-        Some((name.to_owned(), value))
-    };
-    NOW.into_iter().filter_map(value).collect()
+    NOW.into_iter()
+        .filter_map(|(label, name)| {
+            let behind = text.split_once(label)?.1;
+            let value = behind.split_whitespace().next()?.parse().ok()?;
+            Some((name.to_owned(), value))
+        })
+        .collect()
 }
 
-/// Reads the counters; `None`: it is another text.
+/// Parses the counters; `None` for any other text.
 pub(super) fn counters(text: &str) -> Option<BTreeMap<String, u64>> {
     let mut lines = text.lines();
     lines.find(|line| line.trim() == "server accepts handled requests")?;

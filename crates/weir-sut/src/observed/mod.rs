@@ -28,36 +28,37 @@ pub(crate) struct Running {
     pub(crate) find: fn(&Process, SocketAddr) -> Result<Offers, String>,
     /// True if that needs its files.
     pub(crate) needs_files: bool,
-    /// Bytes of an answer at most.
+    /// Maximum length of an answer, bytes.
     pub(crate) most: usize,
-    /// Its counters and values of the moment, by the names of `limits/counters.yaml`, with what asks it.
+    /// Reads counters and momentary values, by the names in `limits/counters.yaml`, through a function that sends
+    /// requests.
     pub(crate) sampled: fn(&Ask<'_>) -> Result<BTreeMap<String, u64>, String>,
 }
 
-/// Asks a proxy: by a command, where it takes lines.
+/// Function that queries a proxy: with a command if the proxy accepts lines; other proxies ignore the text.
 pub(crate) type Ask<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
-/// Settings, log and counters that a running proxy offers by its configuration.
+/// Settings, log and counters that a running proxy's configuration offers.
 #[derive(Debug, Clone)]
 pub(crate) struct Offers {
-    /// Its error log.
+    /// Path of the error log.
     pub(crate) error_log: Option<PathBuf>,
-    /// True if its error log has warnings; `None`: not known.
+    /// True if the error log contains warnings; `None` if not known.
     pub(crate) logs_warnings: Option<bool>,
     /// Levels by ids of the catalog.
     pub(crate) settings: BTreeMap<String, String>,
-    /// Counters that stay at zero whatever happens: its configuration has nothing that they count.
+    /// Counters that always stay at zero, because the configuration has nothing that they count.
     pub(crate) idle: Vec<&'static str>,
-    /// The endpoint of its counters, or why there is none.
+    /// Endpoint of the counters, or the reason why there is none.
     pub(crate) endpoint: Result<StatusEndpoint, String>,
 }
 
-/// A proxy that runs and that weir did not start.
+/// A running proxy that weir did not start.
 #[derive(Debug, Clone)]
 pub struct ObservedProxy {
-    /// The program.
+    /// Kind of the proxy.
     pub kind: ProxyKind,
-    /// Levels of its configuration by ids of the catalog, as far as they could be read.
+    /// Levels of the proxy's configuration by ids of the catalog, as far as they could be read.
     pub settings: BTreeMap<String, String>,
     pub(crate) offers: Offers,
     pub(crate) log: Option<LogFile>,
@@ -85,13 +86,13 @@ impl LogFile {
 /// The endpoint of a proxy's own counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StatusEndpoint {
-    /// HAProxy's socket, to which commands are lines.
+    /// HAProxy's socket, which accepts commands as lines.
     Lines(Peer),
-    /// By HTTP: the peer, the Host field, and the target.
+    /// HTTP endpoint: the peer, the Host field, and the target.
     Http(Peer, String, String),
 }
 
-/// The other end of a connection.
+/// Other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Peer {
     Tcp(SocketAddr),
@@ -99,7 +100,7 @@ pub(crate) enum Peer {
 }
 
 impl ObservedProxy {
-    /// One that is asked at an address.
+    /// Creates a proxy that listens at an address.
     pub(crate) fn of(
         process: &Process,
         running: &'static Running,
@@ -128,7 +129,7 @@ impl ObservedProxy {
         }
     }
 
-    /// One that is asked nowhere.
+    /// Creates a proxy with an error log alone, for tests.
     #[cfg(test)]
     pub(crate) fn with_log(kind: ProxyKind, error_log: PathBuf) -> ObservedProxy {
         const RUNNING: Running = Running {
@@ -141,10 +142,7 @@ impl ObservedProxy {
             kind,
             settings: BTreeMap::new(),
             offers: Offers::none("there is none"),
-            log: Some(LogFile {
-                root: None,
-                path: error_log,
-            }),
+            log: Some(LogFile { root: None, path: error_log }),
             running: &RUNNING,
         }
     }
@@ -165,7 +163,7 @@ impl ObservedProxy {
 }
 
 impl Offers {
-    /// Nothing: its configuration cannot be read.
+    /// Returns empty offers, for a configuration that cannot be read.
     pub(crate) fn none(why: &str) -> Offers {
         Offers {
             error_log: None,
@@ -178,7 +176,7 @@ impl Offers {
 }
 
 impl StatusEndpoint {
-    /// The answer to a command, of a peer that takes lines; of any other to its target.
+    /// Sends a command to a peer that accepts lines, or a request for the target to any other peer; returns the answer.
     fn ask(&self, command: &str, until: Instant, most: usize) -> io::Result<String> {
         match self {
             StatusEndpoint::Lines(peer) => answer_to_line(peer.connect(until)?, command, most),
@@ -192,7 +190,7 @@ impl StatusEndpoint {
         }
     }
 
-    /// Writes it for messages: `http://127.0.0.1:8081/status`.
+    /// Returns the endpoint's name for messages: `http://127.0.0.1:8081/status`.
     fn name(&self) -> String {
         match self {
             StatusEndpoint::Lines(Peer::Tcp(address)) => address.to_string(),
@@ -208,7 +206,7 @@ impl StatusEndpoint {
 }
 
 impl Peer {
-    /// Finds the peer for an address that is listened at: this host where it is any.
+    /// Returns the peer for a listening address; an unspecified address becomes this host.
     pub(crate) fn listening_at(listen: &str) -> Option<Peer> {
         if let Some(path) = listen.strip_prefix("unix:") {
             return Some(Peer::Unix(path.into()));

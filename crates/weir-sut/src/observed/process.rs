@@ -1,4 +1,4 @@
-//! The command line and program of a running process.
+//! Command line and program of a running process.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,10 +13,10 @@ use crate::{installed, trust};
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
-    /// All that listen where it does.
+    /// All processes that listen at the same address.
     pub(crate) all: Vec<u32>,
     pub(crate) kind: ProxyKind,
-    /// Its arguments; of nginx, which writes its title over them, the title's words behind `master process`.
+    /// Arguments of the process. nginx writes its title over them; then the words of the title behind `master process`.
     pub(crate) arguments: Vec<String>,
 }
 
@@ -24,34 +24,25 @@ impl Process {
     /// Finds the proxy that some processes are: the first of them and of those that have started them that has
     /// arguments, as nginx's master has and its workers have not; else the first of all.
     pub(crate) fn first(pids: &[u32]) -> Option<Process> {
-        let parents = pids
-            .iter()
-            .filter_map(|pid| weir_probe::process::parent(*pid));
+        let parents = pids.iter().filter_map(|pid| weir_probe::process::parent(*pid));
         let candidates = || pids.iter().copied().chain(parents.clone());
         let first = candidates()
             .filter_map(Process::of)
             .find(|process| !process.arguments.is_empty())
             .or_else(|| candidates().find_map(Process::of))?;
-        Some(Process {
-            all: pids.to_vec(),
-            ..first
-        })
+        Some(Process { all: pids.to_vec(), ..first })
     }
 
     /// The error log that one of its processes has open whose word is taken ([`trust`]).
     pub(crate) fn open_log(&self) -> Option<LogFile> {
-        let trusted: Vec<u32> = self
-            .all
-            .iter()
-            .copied()
-            .filter(|pid| trust::against_process(*pid).is_none())
-            .collect();
+        let trusted: Vec<u32> =
+            self.all.iter().copied().filter(|pid| trust::against_process(*pid).is_none()).collect();
         let (root, path) = weir_probe::error_log_of(&trusted)?;
         let root = (!is_our_root(&root)).then_some(root);
         Some(LogFile { root, path })
     }
 
-    /// Tells why no file that it names is read.
+    /// Returns the reason why files that the process names are not read; None if they are.
     pub(crate) fn distrust(&self) -> Option<String> {
         if !is_our_root(Path::new(&format!("/proc/{}/root", self.pid))) {
             return Some("it is in another file system than weir's".to_owned());
@@ -84,7 +75,8 @@ impl Process {
         })
     }
 
-    /// The values of an option, in any of its spellings: `-c FILE`, `--config-path=FILE`, `-cFILE` for one letter.
+    /// Returns the values of an option in any of its spellings: `-c FILE`, `--config-path=FILE`, and `-cFILE` for one
+    /// letter.
     pub(crate) fn values(&self, spellings: &[&str]) -> Vec<&str> {
         let mut values = Vec::new();
         let mut words = self.arguments.iter().skip(1).map(String::as_str);
@@ -103,13 +95,13 @@ impl Process {
         values
     }
 
-    /// A path of its own, from its working folder.
+    /// Resolves a path relative to the process's working folder.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         let folder = fs::read_link(format!("/proc/{}/cwd", self.pid));
         folder.unwrap_or_else(|_| PathBuf::from("/")).join(path)
     }
 
-    /// Runs its program for what that prints: with `-V` what it was built with.
+    /// Runs the process's program and returns its output, such as the build options for `-V`.
     ///
     /// # Errors
     /// The program is another user's, or cannot be run.
@@ -149,18 +141,8 @@ mod tests {
 
     #[test]
     fn options_are_read_in_all_their_spellings() {
-        let words = [
-            "x",
-            "-c",
-            "a",
-            "-cb",
-            "--config",
-            "c",
-            "--config=d",
-            "-d",
-            "--configure",
-            "e",
-        ];
+        let words =
+            ["x", "-c", "a", "-cb", "--config", "c", "--config=d", "-d", "--configure", "e"];
         let process = Process {
             pid: std::process::id(),
             all: Vec::new(),
@@ -174,7 +156,7 @@ mod tests {
         assert_eq!(Process::of(std::process::id()).map(|it| it.pid), None);
     }
 
-    /// Anybody may start a program that is called nginx.
+    /// Anybody may start a program with the name nginx.
     #[test]
     fn nothing_that_another_user_s_process_names_is_read_or_run() {
         if !rustix::process::geteuid().is_root() {
@@ -185,11 +167,8 @@ mod tests {
         let program = folder.path().join("nginx");
         fs::copy("/bin/sleep", &program).unwrap();
         let stranger = 65_534;
-        let mut child = std::process::Command::new(&program)
-            .arg("60")
-            .uid(stranger)
-            .spawn()
-            .unwrap();
+        let mut child =
+            std::process::Command::new(&program).arg("60").uid(stranger).spawn().unwrap();
         let process = Process::first(&[child.id()]).unwrap();
         let why = process.distrust();
         std::os::unix::fs::chown(&program, Some(stranger), None).unwrap();

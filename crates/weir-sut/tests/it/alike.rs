@@ -1,4 +1,4 @@
-//! What all proxies do alike, each by settings of its own.
+//! Tests of what all proxies have in common, with each one's own settings.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::gate::{Client, Gate, HOST};
 use crate::setup::{Changes, Setup, nobody, program};
 use crate::support::until;
 
-/// One that serves a page of 5000 bytes, or passes on what an origin server says where it serves no files.
+/// Returns a setup that serves a page of 5000 bytes, or passes requests on to an origin server if the proxy serves no
+/// files.
 fn serving<'a>(kind: ProxyKind, changes: Changes<'_>, origin: &Gate) -> Setup<'a> {
     match kind {
         ProxyKind::Haproxy | ProxyKind::Envoy => Setup::proxy(kind, changes, origin.address),
@@ -19,14 +20,15 @@ fn serving<'a>(kind: ProxyKind, changes: Changes<'_>, origin: &Gate) -> Setup<'a
     }
 }
 
-/// What is open of a process by a path from the root.
+/// Returns the open files of a process that have an absolute path.
 fn files_of(pid: u32) -> Vec<String> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
-    let links = descriptors
+    descriptors
         .flatten()
-        .filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
-    let files = links.filter(|link| link.is_absolute());
-    files.map(|file| file.display().to_string()).collect()
+        .filter_map(|descriptor| fs::read_link(descriptor.path()).ok())
+        .filter(|link| link.is_absolute())
+        .map(|file| file.display().to_string())
+        .collect()
 }
 
 #[test]
@@ -36,10 +38,7 @@ fn nothing_of_the_system_s_services_is_named_or_open() {
         let folder = WorkFolder::create().unwrap();
         let stock = serving(kind, &[], &origin);
         for setup in [stock.clone(), Setup::proxy(kind, &[], nobody())] {
-            let bare = Setup {
-                settings: Settings::new(),
-                ..setup.clone()
-            };
+            let bare = Setup { settings: Settings::new(), ..setup.clone() };
             must_name_its_own(&setup, &folder, "");
             // HAProxy waits for ever by itself, which it does not like.
             let is_patient = kind == ProxyKind::Haproxy;
@@ -65,28 +64,25 @@ fn nothing_of_the_system_s_services_is_named_or_open() {
     }
 }
 
-/// No path leads out of the prefix, and the program remarks no more than `remark`.
+/// Asserts that no path leads out of the prefix, and that the program's only remark is `remark`.
 #[track_caller]
 fn must_name_its_own(setup: &Setup<'_>, folder: &WorkFolder, remark: &str) {
     let configuration = setup.write(folder);
     let prefix = configuration.prefix().display().to_string();
     let text = fs::read_to_string(configuration.file()).expect("it was written");
-    let lines = text.lines().map(str::trim);
-    let lines = lines.filter(|line| !line.starts_with('#'));
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     // The root of all targets, httpd's own, and the list of media types that nginx comes with.
     let is_own = |word: &str| {
         let begins = [&prefix, "/.weir/"];
         word == "/" || word.ends_with("/mime.types") || begins.iter().any(|it| word.starts_with(it))
     };
-    let words = lines.flat_map(|line| line.split([' ', '"', '>', ';', '@']));
-    let strange = words.filter(|word| word.starts_with('/') && !is_own(word));
+    let strange = lines
+        .flat_map(|line| line.split([' ', '"', '>', ';', '@']))
+        .filter(|word| word.starts_with('/') && !is_own(word));
     assert_eq!(strange.collect::<Vec<_>>(), [""; 0], "{text}");
     // nginx writes one unless it is told otherwise.
     assert!(setup.kind != ProxyKind::Nginx || text.contains("access_log logs/access.log"));
-    let remarks = program(setup.kind)
-        .check(&configuration)
-        .expect("it is accepted")
-        .join("\n");
+    let remarks = program(setup.kind).check(&configuration).expect("it is accepted").join("\n");
     assert_eq!(remarks.is_empty(), remark.is_empty(), "{remarks}");
     assert!(remarks.contains(remark), "{remarks}");
 }
@@ -126,8 +122,7 @@ fn the_access_log_has_a_line_for_each_request_in_the_arm_s_own_folder() {
     const REQUESTS: usize = 3;
     let origin = Gate::start();
     let catalog = Catalog::builtin();
-    let has_one = |kind: &ProxyKind| catalog.get(*kind, "access_log").is_some();
-    for kind in ProxyKind::started().filter(has_one) {
+    for kind in ProxyKind::started().filter(|kind| catalog.get(*kind, "access_log").is_some()) {
         for (level, lines) in [("on", REQUESTS), ("off", 0)] {
             let arm = serving(kind, &[("access_log", level)], &origin).start();
             for _ in 0..REQUESTS {
@@ -144,11 +139,7 @@ fn the_access_log_has_a_line_for_each_request_in_the_arm_s_own_folder() {
                 until("the last line is written", || count(&log) >= lines);
             }
             arm.proxy.stop();
-            assert_eq!(
-                (count(&log), count(&output)),
-                (lines, 0),
-                "{kind:?} {level}"
-            );
+            assert_eq!((count(&log), count(&output)), (lines, 0), "{kind:?} {level}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Nobody but weir's user gets at what is written for a proxy, and a proxy's workers, who are often another
-//! user, at no more than they need.
+//! Tests that only weir's user can access what is written for a proxy, and that a proxy's workers, often another user,
+//! can access no more than they need.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,16 +14,15 @@ use crate::life::one_of_each;
 use crate::setup::{Arm, Setup};
 use crate::support::Origin;
 
-/// A user and a group that are nobody's.
+/// Options of setpriv(1) for a user and a group that nobody has.
 const STRANGER: [&str; 3] = ["--reuid=54321", "--regid=54321", "--clear-groups"];
 
-/// Everything below a folder but links.
+/// Returns all paths below a folder except links.
 fn all_below(folder: &Path) -> Vec<PathBuf> {
     let mut all = vec![folder.to_owned()];
     let mut at = 0;
     while let Some(path) = all.get(at).cloned() {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        let paths = entries.map(|entry| entry.path());
+        let paths = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
         all.extend(paths.filter(|path| !path.is_symlink()));
         at += 1;
     }
@@ -34,7 +33,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it is there").mode() & 0o777
 }
 
-/// What others than its user could do with an arm's files.
+/// Asserts that users other than weir's cannot access an arm's files.
 fn must_be_closed(arm: &Arm) {
     let (prefix, kind) = (arm.configuration.prefix(), arm.configuration.kind());
     assert_eq!(mode(prefix) & 0o767, 0o700, "{kind:?}");
@@ -61,7 +60,7 @@ fn must_be_closed(arm: &Arm) {
     assert_eq!(found, "", "{kind:?}: a stranger can read or write these");
 }
 
-/// Sends content that no proxy keeps in memory; the status line.
+/// Sends content that no proxy keeps in memory; returns the status line.
 fn post(address: SocketAddr, bytes: usize) -> String {
     let mut stream = TcpStream::connect(address).expect("the proxy accepts");
     let head = format!(
@@ -105,10 +104,6 @@ fn haproxy_s_sockets_are_weir_s_user_s_alone() {
     let origin = Origin::start();
     let arm = Setup::proxy(ProxyKind::Haproxy, &[], origin.address).start();
     for name in ["run/admin.sock", "run/master.sock"] {
-        assert_eq!(
-            mode(&arm.configuration.prefix().join(name)),
-            0o600,
-            "{name}"
-        );
+        assert_eq!(mode(&arm.configuration.prefix().join(name)), 0o600, "{name}");
     }
 }

@@ -1,5 +1,5 @@
-//! Configurations of all proxies: accepted and read back, refused, and what they make of an origin server
-//! and of files.
+//! Tests of all proxies' configurations: accepted and read back, refused, and how they handle an origin server and
+//! files.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,12 @@ use crate::setup::{Arm, Changes, Setup, catalog, nobody, program, run, stock};
 use crate::support::{Origin, free_address};
 use crate::tls::CIPHER;
 
-/// Something of every kind of level, and more of them where looking takes less time than httpd's does.
+/// Samples of every kind of level, and more of them for proxies that are checked faster than httpd.
 const SAMPLES: &str = "on,off,0,1,64,4k,500k,0s,250ms,10s,none";
 const MORE: &str = "buffered,auto,2,1000,1m,2m,max=1000,max=1000 inactive=10s,text/html,\
                     text/css application/json";
 
-/// Levels of a parameter in their canonical spelling: bounds, words, and whatever it accepts of a
-/// list that has something for every kind.
+/// Returns levels of a parameter in their canonical spelling: bounds, words, and all samples that it accepts.
 pub(crate) fn levels(kind: ProxyKind, row: &Parameter) -> Vec<String> {
     let mut samples: Vec<String> = SAMPLES.split(',').map(str::to_owned).collect();
     if kind != Httpd {
@@ -73,18 +72,15 @@ fn ciphers(kind: ProxyKind, id: &str) -> &'static [&'static str] {
         _ if id == "ssl_ciphersuites" => {
             &["TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"]
         }
-        Envoy => &[
-            CIPHER,
-            "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305",
-        ],
+        Envoy => &[CIPHER, "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305"],
         Httpd => &["DEFAULT", CIPHER, "HIGH:!aNULL"],
         Haproxy => &[CIPHER, "HIGH:!aNULL:!SHA1"],
         _ => &["none", CIPHER, "HIGH:!aNULL:!SHA1"],
     }
 }
 
-/// Settings of many rows at once, each at another of its levels, until all have been seen: a start of the
-/// program for each level of each would take minutes.
+/// Returns settings of many rows at once, each round with another of their levels, until all have been used: a start of
+/// the program for each level of each row would take minutes.
 pub(crate) fn rounds(kind: ProxyKind) -> Vec<Settings> {
     let catalog = catalog(kind);
     let rows = catalog.parameters(kind);
@@ -106,16 +102,15 @@ pub(crate) fn rounds(kind: ProxyKind) -> Vec<Settings> {
     (0..most.unwrap_or(0)).map(round).collect()
 }
 
-/// What must be set besides for a parameter to have an effect, and at which levels it has none.
+/// Returns the settings that a parameter needs to have an effect, each with the levels at which it has none.
 fn companions(row: &Parameter) -> impl Iterator<Item = (&String, &Vec<String>)> {
-    let rules = row.constraints.iter().map(|constraint| &constraint.rule);
-    rules.filter_map(|rule| match rule {
+    row.constraints.iter().map(|constraint| &constraint.rule).filter_map(|rule| match rule {
         Rule::NotWith { setting, levels } => Some((setting, levels)),
         _ => None,
     })
 }
 
-/// Each level alone, in the role in which its row has an effect.
+/// Checks each level alone, in the role in which its row has an effect.
 fn each_level_must_read_back(kind: ProxyKind) {
     let folder = WorkFolder::create().expect("the work folder can be made");
     for row in catalog(kind).parameters(kind) {
@@ -123,16 +118,17 @@ fn each_level_must_read_back(kind: ProxyKind) {
         let is_for_files = writes.any(|write| write.context.name() == "directory");
         for level in levels(kind, row) {
             let changes = [(&*row.id, &*level)];
-            let setup = match is_for_files {
-                true => Setup::files(kind, &changes, 1),
-                false => Setup::proxy(kind, &changes, nobody()),
+            let setup = if is_for_files {
+                Setup::files(kind, &changes, 1)
+            } else {
+                Setup::proxy(kind, &changes, nobody())
             };
             setup.must_read_back(&folder);
         }
     }
 }
 
-/// Many at once, with a listener of either kind.
+/// Checks many rows at once, with a listener in clear and one with TLS.
 fn rounds_must_read_back(kind: ProxyKind, others: Vec<Settings>) {
     let folder = WorkFolder::create().expect("the work folder can be made");
     let certificate = Certificate::make(folder.path(), &[NAME.to_owned()]).expect("a certificate");
@@ -144,9 +140,7 @@ fn rounds_must_read_back(kind: ProxyKind, others: Vec<Settings>) {
         };
         setup.must_read_back(&folder);
         if kind == Haproxy {
-            let remarks = program(kind)
-                .check(&setup.write(&folder))
-                .expect("it is accepted");
+            let remarks = program(kind).check(&setup.write(&folder)).expect("it is accepted");
             assert_eq!(remarks, Vec::<String>::new(), "{:#?}", setup.settings);
         }
     }
@@ -227,11 +221,7 @@ fn a_refusal_is_in_the_proxy_s_own_words() {
             &["MaxConnectionsToAcceptPerSocketEvent"],
             "MaxConnectionsToAcceptPerSocketEvent",
         ),
-        (
-            Setup::files(Caddy, SOON, 10),
-            &["invalid duration \"soon\""],
-            "\"soon\"",
-        ),
+        (Setup::files(Caddy, SOON, 10), &["invalid duration \"soon\""], "\"soon\""),
         (
             Setup::files(Httpd, &[("keepalive", "perhaps")], 1),
             // With the place.
@@ -259,22 +249,12 @@ fn a_refusal_is_in_the_proxy_s_own_words() {
 fn what_cannot_be_configured_is_refused_before_anything_is_written() {
     let folder = WorkFolder::create().unwrap();
     let refused = |setup: &Setup<'_>| setup.try_write(&folder, free_address()).unwrap_err();
-    let own = Own {
-        file: Path::new("/nonexistent/proxy.json"),
-        asks: &[],
-    };
+    let own = Own { file: Path::new("/nonexistent/proxy.json"), asks: &[] };
     for kind in ProxyKind::started() {
         let proxy = |changes: Changes<'_>| Setup::proxy(kind, changes, nobody());
-        let without = Setup {
-            origin: None,
-            ..proxy(&[])
-        };
+        let without = Setup { origin: None, ..proxy(&[]) };
         assert!(matches!(refused(&without), SutError::NoOrigin));
-        let foreign = if kind == Nginx {
-            "nbthread"
-        } else {
-            "worker_processes"
-        };
+        let foreign = if kind == Nginx { "nbthread" } else { "worker_processes" };
         for id in ["colour", foreign] {
             let error = refused(&proxy(&[(id, "1")]));
             assert!(matches!(&error, SutError::UnknownParameter { id: of, .. } if of == id));
@@ -288,10 +268,7 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
             let words = format!("{} cannot serve files: ", kind.title());
             assert!(error.starts_with(&words), "{error}");
         }
-        let missing = refused(&Setup {
-            own: Some(own),
-            ..proxy(&[])
-        });
+        let missing = refused(&Setup { own: Some(own), ..proxy(&[]) });
         match kind {
             Httpd => assert!(matches!(missing, SutError::Unable { .. }), "{missing}"),
             _ => assert!(matches!(missing, SutError::Own(_)), "{missing}"),
@@ -340,17 +317,14 @@ fn connections_to_the_origin_are_kept_as_the_settings_say() {
             assert!(is_passed_on, "{kind:?} {response}");
         }
         let opened = origin.connections();
-        assert!(
-            connections.contains(&opened),
-            "{kind:?} {changes:?}: {opened}"
-        );
+        assert!(connections.contains(&opened), "{kind:?} {changes:?}: {opened}");
         assert!(arm.proxy.cpu_ns() > before);
         arm.proxy.alive().unwrap();
         must_have_noted(&arm);
     }
 }
 
-/// Looks whether a proxy wrote the requests down in the way that it has.
+/// Checks that a proxy logged or counted the requests.
 fn must_have_noted(arm: &Arm) {
     let kind = arm.configuration.kind();
     if [Nginx, Httpd].contains(&kind) {
@@ -398,10 +372,7 @@ fn files_have_the_sizes_and_types_that_were_asked_for() {
     let sizes = [0, 1024, 1 << 20];
     let binary = Some("Content-Type: application/octet-stream");
     for (kind, media_type) in [(Nginx, binary), (Httpd, binary), (Caddy, None)] {
-        let arm = Setup {
-            sizes: &sizes,
-            ..Setup::files(kind, &[("access_log", "off")], 5000)
-        };
+        let arm = Setup { sizes: &sizes, ..Setup::files(kind, &[("access_log", "off")], 5000) };
         let arm = arm.start();
         let pages = ["/", "/index.html"].map(|page| (page.to_owned(), 5000));
         let others = sizes.map(|size| (file_target(size), size));
@@ -409,10 +380,7 @@ fn files_have_the_sizes_and_types_that_were_asked_for() {
             let response = arm.get(&target);
             let (head, content) = response.split_once("\r\n\r\n").unwrap();
             assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{kind:?} {head}");
-            assert!(
-                head.contains(&format!("Content-Length: {size}")),
-                "{kind:?} {head}"
-            );
+            assert!(head.contains(&format!("Content-Length: {size}")), "{kind:?} {head}");
             assert_eq!(content.len() as u64, size);
             let is_text = |b: u8| b == b'\n' || b.is_ascii_graphic() || b == b' ';
             assert!(content.bytes().all(is_text));
@@ -421,10 +389,7 @@ fn files_have_the_sizes_and_types_that_were_asked_for() {
                 _ => media_type,
             };
             assert!(head.contains(own.unwrap_or("HTTP")), "{kind:?} {head}");
-            assert!(
-                own.is_some() || !head.contains("Content-Type"),
-                "{kind:?} {head}"
-            );
+            assert!(own.is_some() || !head.contains("Content-Type"), "{kind:?} {head}");
         }
         assert!(arm.get("/2").starts_with("HTTP/1.1 404 "));
         assert!(!arm.configuration.prefix().join("logs/access.log").exists());
@@ -442,10 +407,7 @@ fn an_origin_that_is_not_there_is_told_to_clients_and_counted() {
     ] {
         let arm = Setup::proxy(kind, &[], free_address()).start();
         let response = arm.get("/");
-        assert!(
-            response.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{kind:?} {response}"
-        );
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{kind:?} {response}");
         if let Some(name) = counter {
             assert!(arm.counter(name) > 0, "{kind:?}");
         }

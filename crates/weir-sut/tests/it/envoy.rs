@@ -1,4 +1,4 @@
-//! What is Envoy's own about its configurations.
+//! Tests of configurations that are specific to Envoy.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -11,25 +11,21 @@ use weir_sut::{Launch, Proxy, SutError, WorkFolder};
 use crate::configured::rounds;
 use crate::setup::{Arm, Changes, Setup, catalog, nobody, program, run};
 
-/// Rows that make the filter that compresses what it is; without compression there is none.
+/// Rows about the compressing filter, which exists only with compression.
 const OF_GZIP: [&str; 2] = ["gzip_comp_level", "gzip_min_length"];
 
 pub(crate) fn envoy() -> Arc<dyn Proxy> {
     program(ProxyKind::Envoy)
 }
 
-/// A reverse proxy; Envoy's stock has no settings of its own.
+/// Returns a reverse proxy; Envoy's stock has no settings of its own.
 pub(crate) fn proxy(changes: Changes<'_>, origin: SocketAddr) -> Setup<'_> {
     Setup::proxy(ProxyKind::Envoy, changes, origin)
 }
 
-/// One with a listener of either kind.
+/// Starts an Envoy with a listener in clear and one with TLS.
 pub(crate) fn start(settings: Settings, launch: Launch) -> Arm {
-    let setup = Setup {
-        settings,
-        launch,
-        ..proxy(&[], nobody())
-    };
+    let setup = Setup { settings, launch, ..proxy(&[], nobody()) };
     setup.start_with_tls()
 }
 
@@ -50,11 +46,8 @@ fn a_process_tells_the_levels_that_it_runs_with() {
 fn as_many_workers_as_cpus_are_told_as_their_number() {
     let cpus = weir_probe::allowed_cpus().unwrap();
     let first = cpus.cpus().first().unwrap().to_string();
-    let launch = Launch {
-        cpus: Some(first.parse().unwrap()),
-        nofile: Some(900),
-        ..Launch::default()
-    };
+    let launch =
+        Launch { cpus: Some(first.parse().unwrap()), nofile: Some(900), ..Launch::default() };
     let arm = start(Settings::new(), launch);
     let effective = arm.effective();
     assert_eq!(effective.levels["concurrency"], "1");
@@ -68,17 +61,12 @@ fn as_many_workers_as_cpus_are_told_as_their_number() {
 #[test]
 fn settings_without_their_part_are_idle_and_read_back_as_defaults() {
     let folder = WorkFolder::create().unwrap();
-    let idle = [
-        ("gzip_comp_level", "5"),
-        ("gzip_min_length", "1k"),
-        ("ssl_session_tickets", "off"),
-    ];
+    let idle =
+        [("gzip_comp_level", "5"), ("gzip_min_length", "1k"), ("ssl_session_tickets", "off")];
     let catalog = Catalog::builtin();
     // Without TLS as well.
     let setup = proxy(&idle, nobody());
-    let effective = envoy()
-        .effective(&setup.write(&folder), None, &catalog)
-        .unwrap();
+    let effective = envoy().effective(&setup.write(&folder), None, &catalog).unwrap();
     assert_eq!(effective.levels, catalog.defaults(ProxyKind::Envoy));
     for id in OF_GZIP {
         assert_ne!(effective.levels[id], setup.settings[id]);

@@ -1,4 +1,4 @@
-//! What the real Envoy does with requests: passes them on, keeps and closes connections, limits, counts.
+//! Tests of the real Envoy's handling of requests: passing on, keeping and closing connections, limits, counters.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -33,20 +33,15 @@ fn requests_reach_the_origin_with_their_target_and_host_as_they_came() {
 #[test]
 fn client_connections_are_closed_as_the_settings_say() {
     let origin = Origin::start();
-    let limited = arm(
-        &[("keepalive_requests", "2"), ("delayed_close_timeout", "0s")],
-        origin.address,
-    );
+    let limited =
+        arm(&[("keepalive_requests", "2"), ("delayed_close_timeout", "0s")], origin.address);
     let mut client = Client::connect(limited.proxy.address());
     for is_last in [false, true] {
         let (head, _) = client.get("/").unwrap();
         assert_eq!(head.contains("connection: close\r\n"), is_last, "{head}");
     }
     assert!(client.reads_to_the_end(), "closed");
-    assert_eq!(
-        limited.counter("http.ingress.downstream_cx_max_requests_reached"),
-        1
-    );
+    assert_eq!(limited.counter("http.ingress.downstream_cx_max_requests_reached"), 1);
 
     // It also ends a connection that has not asked in time.
     let idle = arm(&[("keepalive_timeout", "500ms")], origin.address);
@@ -60,30 +55,21 @@ fn client_connections_are_closed_as_the_settings_say() {
 fn circuit_breakers_refuse_and_count() {
     let origin = Gate::start();
     let arm = arm(
-        &[
-            ("concurrency", "1"),
-            ("max_connections", "1"),
-            ("max_pending_requests", "1"),
-        ],
+        &[("concurrency", "1"), ("max_connections", "1"), ("max_pending_requests", "1")],
         origin.address,
     );
     let address = arm.proxy.address();
     let first = Client::asking(address, "/held", HOST);
     until("the first has the connection", || origin.held() == 1);
     let second = Client::asking(address, "/held", HOST);
-    until("the second waits", || {
-        arm.counter("http.ingress.downstream_rq_total") == 2
-    });
+    until("the second waits", || arm.counter("http.ingress.downstream_rq_total") == 2);
     let (head, content) = Client::connect(address).get("/").unwrap();
     assert!(
         head.starts_with("HTTP/1.1 503 ") && head.contains("x-envoy-overloaded: true"),
         "{head}"
     );
     assert!(content.contains("overflow"), "{content}");
-    assert_eq!(
-        arm.counter("cluster.origin.upstream_rq_pending_overflow"),
-        1
-    );
+    assert_eq!(arm.counter("cluster.origin.upstream_rq_pending_overflow"), 1);
     assert!(arm.counter("cluster.origin.upstream_cx_overflow") > 0);
     assert_eq!(arm.counter("http.ingress.downstream_rq_5xx"), 1);
     origin.open();
@@ -103,10 +89,7 @@ fn timeouts_and_the_limit_of_connections_are_counted() {
     assert_eq!(timed.counter("cluster.origin.upstream_rq_timeout"), 1);
 
     let limited = arm(
-        &[
-            ("max_active_downstream_connections", "1"),
-            ("concurrency", "1"),
-        ],
+        &[("max_active_downstream_connections", "1"), ("concurrency", "1")],
         Origin::start().address,
     );
     // weir's own look whether it accepts has to be gone.
@@ -119,10 +102,7 @@ fn timeouts_and_the_limit_of_connections_are_counted() {
     let refused = limited.counter("listener.clear.downstream_global_cx_overflow");
     let mut above = Client::connect(limited.proxy.address());
     assert_eq!(above.head(), None);
-    assert_eq!(
-        limited.counter("listener.clear.downstream_global_cx_overflow"),
-        refused + 1
-    );
+    assert_eq!(limited.counter("listener.clear.downstream_global_cx_overflow"), refused + 1);
 }
 
 #[test]

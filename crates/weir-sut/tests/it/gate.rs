@@ -1,4 +1,4 @@
-//! An origin server that tells what it was asked and can hold its answers back, and a client that keeps its
+//! An origin server that returns the requests it got and can hold its answers back, and a client that keeps its
 //! connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-/// The fields of a plain request.
+/// Header fields of a plain request.
 pub(crate) const HOST: &str = "Host: weir.test\r\n";
 
 /// An origin server that answers with the head of the request, and holds back its answers to `/held`
@@ -103,7 +103,7 @@ impl Client {
         Client(BufReader::new(stream))
     }
 
-    /// One with a request on it.
+    /// Connects and sends a request.
     pub(crate) fn asking(address: SocketAddr, target: &str, fields: &str) -> Client {
         let mut client = Client::connect(address);
         client.send(target, fields).expect("the proxy reads");
@@ -125,11 +125,13 @@ impl Client {
         Some(head)
     }
 
-    /// Head and content of the response; `None` when the proxy has closed.
+    /// Reads head and content of the response; `None` if the proxy has closed.
     pub(crate) fn answer(&mut self) -> Option<(String, String)> {
         let head = self.head()?;
-        let fields = head.lines().filter_map(|line| line.split_once(": "));
-        let mut lengths = fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        let mut lengths = head
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
         let length = lengths.next().expect("a response with a length").1;
         let mut content = vec![0; length.parse().expect("a number")];
         self.0.read_exact(&mut content).ok()?;
@@ -141,14 +143,14 @@ impl Client {
         self.answer()
     }
 
-    /// Waits for the proxy to close.
+    /// Waits for the proxy to close; returns true if nothing came before.
     pub(crate) fn reads_to_the_end(&mut self) -> bool {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).is_ok() && rest.is_empty()
     }
 }
 
-/// Asks for `target` in a thread of its own.
+/// Sends a request for `target` on a thread of its own.
 pub(crate) fn ask_aside(
     address: SocketAddr,
     target: &'static str,

@@ -1,4 +1,4 @@
-//! What is HAProxy's own about its configurations, and what it does with them.
+//! Tests of configurations that are specific to HAProxy, and of their effects.
 
 use std::fs;
 use std::sync::Arc;
@@ -19,14 +19,12 @@ fn start(changes: Changes<'_>, launch: Launch) -> Arm {
     Setup { launch, ..setup }.start()
 }
 
-/// What rows call Debian's is what its file says, where it says anything.
+/// Levels that rows give as Debian's agree with Debian's file.
 #[test]
 fn stock_is_what_debian_ships() {
     let text = fs::read_to_string("/etc/haproxy/haproxy.cfg").expect("Debian's package is there");
-    let lines: Vec<Vec<&str>> = text
-        .lines()
-        .map(|line| line.split_ascii_whitespace().collect())
-        .collect();
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
     let has = |wanted: &str| {
         let wanted: Vec<&str> = wanted.split_ascii_whitespace().collect();
         let (first, rest) = wanted.split_first().unwrap();
@@ -72,22 +70,16 @@ fn requests_are_counted_and_logged() {
     until("the last line is written", || lines() >= REQUESTS);
     assert_eq!(lines(), REQUESTS, "it logs into its own folder");
     let said = fs::read_to_string(arm.configuration.output()).unwrap();
-    assert!(
-        !said.contains("ALERT") && !said.contains("WARNING"),
-        "{said}"
-    );
+    assert!(!said.contains("ALERT") && !said.contains("WARNING"), "{said}");
 }
 
-/// Under load the CPU time of all threads is counted.
 #[test]
 fn cpu_time_grows_with_the_work_of_every_thread() {
     let changes = [("nbthread", "2"), ("busy_polling", "on")];
     let mut arm = start(&changes, Launch::default());
     let begin = arm.proxy.cpu_ns();
     // Two threads that never sleep.
-    until("100 ms of CPU time", || {
-        arm.proxy.cpu_ns() > begin + 100_000_000
-    });
+    until("100 ms of CPU time", || arm.proxy.cpu_ns() > begin + 100_000_000);
 }
 
 #[test]
@@ -115,31 +107,19 @@ fn what_runs_says_itself_what_it_runs_with() {
 
 #[test]
 fn what_is_left_to_it_is_read_of_the_process_too() {
-    let launch = Launch {
-        nofile: Some(900),
-        ..Launch::default()
-    };
+    let launch = Launch { nofile: Some(900), ..Launch::default() };
     let arm = start(&[], launch);
     let nofile: u64 = arm.level("ulimit_n").unwrap().parse().unwrap();
-    assert!(
-        nofile > 900,
-        "it raises its limit to the hard one: {nofile}"
-    );
+    assert!(nofile > 900, "it raises its limit to the hard one: {nofile}");
     let maxconn: u64 = arm.level("maxconn").unwrap().parse().unwrap();
-    assert!(
-        maxconn < nofile / 2,
-        "{maxconn} connections, {nofile} descriptors"
-    );
+    assert!(maxconn < nofile / 2, "{maxconn} connections, {nofile} descriptors");
     assert_eq!(arm.level("frontend_maxconn"), Some(maxconn.to_string()));
 }
 
 #[test]
 fn it_has_a_thread_for_each_cpu_that_it_is_bound_to() {
     let first = weir_probe::allowed_cpus().unwrap().cpus()[0].to_string();
-    let launch = Launch {
-        cpus: Some(first.parse().unwrap()),
-        ..Launch::default()
-    };
+    let launch = Launch { cpus: Some(first.parse().unwrap()), ..Launch::default() };
     let arm = start(&[], launch);
     assert_eq!(arm.level("nbthread").as_deref(), Some("1"));
     for pid in arm.proxy.worker_pids() {
@@ -149,8 +129,6 @@ fn it_has_a_thread_for_each_cpu_that_it_is_bound_to() {
 
 fn allowed_cpus(pid: u32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     line.expect("proc(5) has it").trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! What is httpd's own about its configurations, and what it serves with them.
+//! Tests of configurations that are specific to httpd, and of what it serves with them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use crate::gate::Gate;
 use crate::setup::{Changes, Setup, program, run, stock};
 use crate::support::{Origin, get};
 
-/// One process, so that there is one pool of connections to the origin.
+/// Setting for one process, so that there is one pool of connections to the origin.
 pub(crate) const ALONE: (&str, &str) = ("max_request_workers", "25");
 
 fn httpd() -> Arc<dyn Proxy> {
@@ -30,7 +30,7 @@ fn files(changes: Changes<'_>, size: u64) -> Setup<'_> {
     Setup::files(ProxyKind::Httpd, changes, size)
 }
 
-/// Every parameter at another level than its default, as the running httpd tells it.
+/// Every parameter is set to a level other than its default, and read back from the running httpd.
 #[test]
 fn what_runs_is_what_was_asked_for() {
     let catalog = Catalog::builtin();
@@ -60,11 +60,7 @@ fn what_runs_is_what_was_asked_for() {
             let workers = if mpm == "prefork" { "3" } else { "30" };
             settings.insert("max_request_workers".to_owned(), workers.to_owned());
             let origin = Origin::start();
-            let setup = Setup {
-                settings,
-                role: role.clone(),
-                ..proxy(&[], origin.address)
-            };
+            let setup = Setup { settings, role: role.clone(), ..proxy(&[], origin.address) };
             let arm = setup.start();
             assert_eq!(arm.proxy.worker_pids().len(), 3, "{mpm}");
             let expected = catalog.complete(ProxyKind::Httpd, &setup.settings);
@@ -79,18 +75,12 @@ fn what_runs_is_what_was_asked_for() {
 fn targets_go_on_unchanged_and_the_host_as_the_setting_says() {
     const TARGET: &str = "/a%2Fb//c;d/%7Ee?x=%20&y=/";
     let origin = Gate::start();
-    for (level, host) in [
-        ("off", origin.address.to_string()),
-        ("on", "test".to_owned()),
-    ] {
+    for (level, host) in [("off", origin.address.to_string()), ("on", "test".to_owned())] {
         let arm = proxy(&[("proxy_preserve_host", level)], origin.address).start();
         let response = arm.get(TARGET);
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
         // The origin server answers with what it was asked.
-        for line in [
-            format!("\r\n\r\nGET {TARGET} HTTP/1.1\n"),
-            format!("\nHost: {host}\n"),
-        ] {
+        for line in [format!("\r\n\r\nGET {TARGET} HTTP/1.1\n"), format!("\nHost: {host}\n")] {
             assert!(response.contains(&line), "{response}");
         }
     }
@@ -120,14 +110,12 @@ fn without_extended_status_requests_are_not_counted() {
     assert_eq!(counters.get("Total Accesses"), None, "{counters:?}");
 }
 
-/// What comes back on one connection for several requests, sent in one piece: between two an idle
-/// connection may be closed.
+/// Returns the answers on one connection to several requests sent in one piece; between single requests an idle
+/// connection might be closed.
 fn ask_again(address: SocketAddr, requests: usize) -> String {
     let mut stream = TcpStream::connect(address).expect("the proxy accepts");
     let request = "GET /index.html HTTP/1.1\r\nHost: test\r\n\r\n";
-    stream
-        .write_all(request.repeat(requests).as_bytes())
-        .expect("the proxy reads");
+    stream.write_all(request.repeat(requests).as_bytes()).expect("the proxy reads");
     let mut all = Vec::new();
     stream.read_to_end(&mut all).expect("the proxy answers");
     String::from_utf8_lossy(&all).into_owned()
@@ -139,18 +127,11 @@ fn a_client_s_connection_is_kept_as_the_settings_say() {
         // The first request and three more.
         (&[("keepalive_requests", "3")][..], 4),
         (&[("keepalive", "off")], 1),
-        (
-            &[("keepalive_requests", "0"), ("keepalive_timeout", "50ms")],
-            5,
-        ),
+        (&[("keepalive_requests", "0"), ("keepalive_timeout", "50ms")], 5),
     ] {
         let arm = files(changes, 1).start();
         let responses = ask_again(arm.proxy.address(), 5);
-        assert_eq!(
-            responses.matches("HTTP/1.1 200 OK").count(),
-            answered,
-            "{changes:?}"
-        );
+        assert_eq!(responses.matches("HTTP/1.1 200 OK").count(), answered, "{changes:?}");
     }
 }
 
@@ -162,7 +143,7 @@ fn remarks_are_in_httpd_s_own_words() {
     assert!(remarks.contains("not an integer multiple"), "{remarks}");
 }
 
-/// Its pool is the same after a load of more connections than it has threads for, and after none.
+/// The pool is the same after a load of more connections than httpd has threads for, and after none.
 #[test]
 fn workers_stay_the_same_under_load_and_without() {
     let origin = Origin::start();
@@ -183,7 +164,7 @@ fn workers_stay_the_same_under_load_and_without() {
     assert_eq!(now, workers);
 }
 
-/// What only the start finds out httpd logs, and prints no more than that it failed.
+/// An error that is found only at the start is in httpd's log; httpd prints only that it failed.
 #[test]
 fn a_start_that_fails_has_the_words_of_the_log() {
     let folder = WorkFolder::create().unwrap();

@@ -1,5 +1,5 @@
-//! What is left when a weir or a part of a proxy is killed is ended by the proxy's own tie to its weir, or
-//! by the next sweep.
+//! Tests that processes left by a killed weir, or by a killed part of a proxy, are ended by the proxy's own tie to its
+//! weir, or by the next sweep.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::nginx::{files, nginx};
 use crate::setup::run;
 use crate::support::{Origin, free_address, kill, processes, shared_folder, until};
 
-/// A worker takes the place of one that died, and then loses its master: nobody has noted it.
+/// A worker that replaced a dead one loses its master; its number was never noted.
 #[test]
 fn a_worker_that_nobody_has_noted_is_ended_too() {
     let arm = files(&[("worker_processes", "1")]).start();
@@ -35,16 +35,16 @@ fn a_worker_that_nobody_has_noted_is_ended_too() {
     assert!(!second.some_alive());
 }
 
-/// Says to [`is_a_weir_that_will_be_killed`] what it is to do.
+/// Variable with the task of [`is_a_weir_that_will_be_killed`].
 const ROLE: &str = "WEIR_TEST_DOOMED";
-/// The proxy's program, where it is not the one that is installed.
+/// Variable with the proxy's program, if it is not the installed one.
 const PROGRAM: &str = "WEIR_TEST_PROGRAM";
-/// A user whom no service is run as.
+/// Number of a user that no service runs as.
 const NOBODY: u32 = 65_534;
 
-/// Not a test by itself: a weir that starts a proxy in the folder named by the environment, tells
-/// the numbers of its processes, and waits to be killed. By itself the proxy ends with it; started
-/// `bare`, without the launcher, it does not. Or a weir that comes later and does nothing but `sweep`.
+/// Acts as a weir for other tests: starts a proxy in the folder named by the environment, prints the numbers of its
+/// processes, and waits to be killed. The proxy then ends with it, unless it was started `bare`, without the launcher.
+/// With `sweep`, acts as a later weir that only sweeps.
 #[test]
 fn is_a_weir_that_will_be_killed() {
     let Some(role) = std::env::var_os(ROLE) else {
@@ -55,14 +55,10 @@ fn is_a_weir_that_will_be_killed() {
     let (how, kind, parent) = (role.next().unwrap(), role.next(), role.next().unwrap());
     if how == "sweep" {
         let swept = WorkFolder::sweep_in(Path::new(parent));
-        swept
-            .iter()
-            .for_each(|folder| println!("\nswept {}", folder.display()));
+        swept.iter().for_each(|folder| println!("\nswept {}", folder.display()));
         return;
     }
-    let subject = one_of_each()
-        .find(|subject| Some(subject.kind.name()) == kind)
-        .unwrap();
+    let subject = one_of_each().find(|subject| Some(subject.kind.name()) == kind).unwrap();
     let folder = WorkFolder::create_in(Path::new(parent)).unwrap();
     let configuration = subject.write(&folder, free_address(), &Origin::start());
     if how == "bare" {
@@ -86,10 +82,7 @@ fn is_a_weir_that_will_be_killed() {
         until("nginx has workers and a pid file", || {
             let pid = std::fs::read_to_string(configuration.prefix().join("run/nginx.pid"))
                 .unwrap_or_default();
-            !pid.is_empty()
-                && !weir_probe::process::children(master.id())
-                    .unwrap()
-                    .is_empty()
+            !pid.is_empty() && !weir_probe::process::children(master.id()).unwrap().is_empty()
         });
         println!("\nprocess {}", master.id());
         master.wait().unwrap();
@@ -107,7 +100,7 @@ fn is_a_weir_that_will_be_killed() {
     }
 }
 
-/// Processes of a proxy whose weir was killed. A test that fails ends them itself.
+/// Processes of a proxy whose weir was killed; dropping this ends them if a test fails.
 struct Orphans(Vec<ProcessId>);
 
 impl Orphans {
@@ -124,7 +117,7 @@ impl Drop for Orphans {
     }
 }
 
-/// A weir that does as [`ROLE`] says, started through `through` if that names a program.
+/// Returns the command of a weir with a [`ROLE`], started through `through` if that names a program.
 fn weir(through: &[&str], how: &str, kind: ProxyKind, parent: &Path) -> Command {
     let own = std::env::current_exe().expect("a test knows its executable");
     let mut command = match through {
@@ -136,22 +129,19 @@ fn weir(through: &[&str], how: &str, kind: ProxyKind, parent: &Path) -> Command 
         }
     };
     command
-        .args([
-            "--exact",
-            "killed::is_a_weir_that_will_be_killed",
-            "--nocapture",
-        ])
+        .args(["--exact", "killed::is_a_weir_that_will_be_killed", "--nocapture"])
         .env(ROLE, format!("{how}:{}:{}", kind.name(), parent.display()))
         .stdout(Stdio::piped());
     command
 }
 
-/// Starts a weir, waits for its proxy, kills it; the proxy's processes and the folder it left.
+/// Starts a weir, waits for its proxy, and kills the weir; returns the proxy's processes and the folder that was left.
 fn kill_a_weir(how: &str, kind: ProxyKind, parent: &Path) -> (Orphans, PathBuf) {
     kill_once_it_serves(weir(&[], how, kind, parent), how == "bare", parent)
 }
 
-/// As [`kill_a_weir`], of one that is not started yet; `is_bare` tells whether it names one process alone.
+/// Does the same as [`kill_a_weir`] for a weir that is not started yet; `is_bare` is true if it prints one process
+/// only.
 fn kill_once_it_serves(mut weir: Command, is_bare: bool, parent: &Path) -> (Orphans, PathBuf) {
     let mut weir = weir.spawn().expect("this executable can be started");
     let mut all = Vec::new();
@@ -168,10 +158,7 @@ fn kill_once_it_serves(mut weir: Command, is_bare: bool, parent: &Path) -> (Orph
     weir.wait().expect("it was started here");
     assert!(!all.is_empty(), "the proxy was started");
     let mut left = std::fs::read_dir(parent).expect("the folder is there");
-    let left = left
-        .next()
-        .expect("it leaves its folder behind")
-        .expect("it can be read");
+    let left = left.next().expect("it leaves its folder behind").expect("it can be read");
     (Orphans(all), left.path())
 }
 
@@ -205,9 +192,13 @@ fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
     let parent = shared_folder(&work);
     let (masters, left) = kill_a_weir("bare", ProxyKind::Nginx, &parent);
     let master = masters.0[0].pid;
-    let workers = weir_probe::process::children(master).unwrap();
-    let workers = workers.into_iter().map(|pid| ProcessId::of(pid).unwrap());
-    let workers = Orphans(workers.collect());
+    let workers = Orphans(
+        weir_probe::process::children(master)
+            .unwrap()
+            .into_iter()
+            .map(|pid| ProcessId::of(pid).unwrap())
+            .collect(),
+    );
     kill(master);
     until("the master's end", || !masters.some_alive());
     assert!(workers.some_alive(), "workers outlive their master");
@@ -221,9 +212,9 @@ fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
     reader.wait().unwrap();
 }
 
-/// An nginx with capabilities of its own, as many have it to listen at port 80 without being root: the
-/// kernel does not tell others of its user what it runs and has open, nor its master that weir has ended.
-/// `None`: none can be made here.
+/// Makes an nginx with capabilities of its own, a common way to listen at port 80 without root. The kernel hides its
+/// program and open files from other processes of its user, and does not tell its master that weir has ended. `None` if
+/// none can be made here.
 fn nginx_with_capabilities(folder: &Path) -> Option<PathBuf> {
     let own = std::env::current_exe().expect("a test knows its executable");
     let as_nobody = |program: &Path, argument: &str| {
@@ -271,14 +262,11 @@ fn a_proxy_that_does_not_show_what_it_is_is_found_again_by_number_and_start_time
             .unwrap();
         assert!(!shown.status.success(), "it hides what it runs");
         assert!(orphans.some_alive(), "nothing ties it to its weir");
-        let swept = weir(&through, "sweep", ProxyKind::Nginx, &parent)
-            .output()
-            .unwrap();
-        let swept = String::from_utf8_lossy(&swept.stdout).into_owned();
-        assert!(
-            swept.contains(&format!("swept {}", left.display())),
-            "{swept}"
-        );
+        let swept = String::from_utf8_lossy(
+            &weir(&through, "sweep", ProxyKind::Nginx, &parent).output().unwrap().stdout,
+        )
+        .into_owned();
+        assert!(swept.contains(&format!("swept {}", left.display())), "{swept}");
         until("the sweep ended it", || !orphans.some_alive());
     }
 }

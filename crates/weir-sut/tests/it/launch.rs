@@ -1,4 +1,4 @@
-//! The launcher, through this very test executable.
+//! Tests of the launcher, through this test executable.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,8 +8,8 @@ use weir_sut::{Launch, launch_main};
 
 use crate::support::{launcher, until};
 
-/// Not a test by itself: what `weir launch` is to weir, this is to the tests. The launcher starts
-/// this executable with this test alone and its own arguments behind `--`.
+/// Acts as `weir launch` for other tests. The launcher starts this executable with this test alone and its own
+/// arguments behind `--`.
 #[test]
 fn becomes_the_program() {
     let mut arguments = std::env::args_os().skip_while(|argument| argument != "--");
@@ -20,18 +20,14 @@ fn becomes_the_program() {
     }
 }
 
-/// Runs a shell script through the launcher; what it printed, without the test harness's words.
+/// Runs a shell script through the launcher; returns the printed lines, without those of the test harness.
 fn shell(launch: &Launch, script: &str) -> Vec<String> {
     let mut command = launcher().command(launch, Path::new("sh"));
     let output = command
         .args(["-c", &format!("echo begin; {script}")])
-        .output();
-    let output = output.expect("the launcher can be started");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+        .output()
+        .expect("the launcher can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout)
         .lines()
         .skip_while(|line| *line != "begin")
@@ -44,11 +40,8 @@ fn shell(launch: &Launch, script: &str) -> Vec<String> {
 fn cpus_limit_and_group_hold_for_the_program() {
     let allowed = weir_probe::allowed_cpus().unwrap();
     let last = allowed.cpus().last().unwrap().to_string();
-    let launch = Launch {
-        cpus: Some(last.parse().unwrap()),
-        nofile: Some(123),
-        ..Launch::default()
-    };
+    let launch =
+        Launch { cpus: Some(last.parse().unwrap()), nofile: Some(123), ..Launch::default() };
     let script = "sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status; ulimit -S -n; echo $$; cut -d' ' -f5 /proc/$$/stat";
     let lines = shell(&launch, script);
     assert_eq!(lines[0], last, "CPUs");
@@ -59,13 +52,9 @@ fn cpus_limit_and_group_hold_for_the_program() {
 #[test]
 fn no_variable_leads_the_program_elsewhere() {
     let mut command = launcher().command(&Launch::default(), Path::new("env"));
-    for name in [
-        "HTTP_PROXY",
-        "https_proxy",
-        "NOTIFY_SOCKET",
-        "NGINX",
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-    ] {
+    for name in
+        ["HTTP_PROXY", "https_proxy", "NOTIFY_SOCKET", "NGINX", "OTEL_EXPORTER_OTLP_ENDPOINT"]
+    {
         command.env(name, "elsewhere");
     }
     let output = command.env("OF_THE_USERS_OWN", "here").output().unwrap();
@@ -87,11 +76,7 @@ fn without_wishes_cpus_and_limit_stay() {
 #[test]
 fn the_process_number_stays_and_arguments_pass_unchanged() {
     let mut command = launcher().command(&Launch::default(), Path::new("sleep"));
-    let mut child = command
-        .args(["60", "0"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = command.args(["60", "0"]).stdout(Stdio::null()).spawn().unwrap();
     until("the launcher becomes sleep", || {
         weir_probe::process::command_line(child.id()).is_ok_and(|line| line == "sleep 60 0")
     });
@@ -99,14 +84,14 @@ fn the_process_number_stays_and_arguments_pass_unchanged() {
     child.wait().unwrap();
 }
 
-/// Runs the launcher with raw arguments; its exit code and words.
+/// Runs the launcher with raw arguments; returns its exit code and error output.
 fn launch_raw(arguments: &[&str]) -> (Option<i32>, String) {
     let leading = launcher().command(&Launch::default(), Path::new("x"));
     let leading = leading.get_args().map(OsString::from).take(4);
     let own = std::env::current_exe().expect("a test knows its executable");
     let mut command = std::process::Command::new(own);
-    let output = command.args(leading).args(arguments).output();
-    let output = output.expect("the launcher can be started");
+    let output =
+        command.args(leading).args(arguments).output().expect("the launcher can be started");
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), words)
 }

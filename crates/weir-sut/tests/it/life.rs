@@ -1,5 +1,5 @@
-//! Begin and end of every proxy: no process is left behind, however things end, and what goes wrong is
-//! told apart.
+//! Tests of start and end of every proxy: no process is left behind, however things end, and each error is reported as
+//! what it is.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -15,15 +15,15 @@ use crate::nginx::nginx;
 use crate::setup::{Arm, Setup, run};
 use crate::support::{Origin, executable, free_address, get, kill, processes, until};
 
-/// A proxy with some settings, and what is to be seen of it.
+/// A proxy with some settings, and what to expect of it.
 pub(crate) struct Subject {
     pub(crate) kind: ProxyKind,
     changes: &'static [(&'static str, &'static str)],
-    /// Processes below its first one.
+    /// Number of processes below the first one.
     pub(crate) workers: usize,
-    /// Among its arguments when it is to serve, and not when it is asked something.
+    /// Text in its arguments when it is to serve, but not when it is queried.
     serves: &'static str,
-    /// What it says of a port that is taken, where weir does not look first because it would share it.
+    /// Message about a port that is taken; None if weir checks the port first, because the proxy would share it.
     taken: Option<&'static str>,
 }
 
@@ -51,11 +51,7 @@ const ENVOY: Subject = Subject {
     taken: None,
 };
 
-const CADDY: Subject = Subject {
-    kind: ProxyKind::Caddy,
-    serves: "run --config",
-    ..ENVOY
-};
+const CADDY: Subject = Subject { kind: ProxyKind::Caddy, serves: "run --config", ..ENVOY };
 
 const HTTPD: Subject = Subject {
     kind: ProxyKind::Httpd,
@@ -65,7 +61,7 @@ const HTTPD: Subject = Subject {
     taken: Some("could not bind to address {}"),
 };
 
-/// Those of a proxy stand together, the plainest first.
+/// Subjects, grouped by proxy, the plainest first.
 const SUBJECTS: &[Subject] = &[
     NGINX,
     Subject {
@@ -75,16 +71,9 @@ const SUBJECTS: &[Subject] = &[
         ..NGINX
     },
     HAPROXY,
-    Subject {
-        changes: &[("nbthread", "2"), ("shards", "2")],
-        taken: None,
-        ..HAPROXY
-    },
+    Subject { changes: &[("nbthread", "2"), ("shards", "2")], taken: None, ..HAPROXY },
     ENVOY,
-    Subject {
-        changes: &[("reuseport", "off")],
-        ..ENVOY
-    },
+    Subject { changes: &[("reuseport", "off")], ..ENVOY },
     CADDY,
     HTTPD,
     Subject {
@@ -96,11 +85,7 @@ const SUBJECTS: &[Subject] = &[
         taken: None,
         ..HTTPD
     },
-    Subject {
-        changes: &[("mpm", "prefork"), ("max_request_workers", "50")],
-        workers: 50,
-        ..HTTPD
-    },
+    Subject { changes: &[("mpm", "prefork"), ("max_request_workers", "50")], workers: 50, ..HTTPD },
 ];
 
 /// The first subject of each proxy.
@@ -122,7 +107,6 @@ impl Subject {
         self.setup(origin).start()
     }
 
-    /// Writes it below a folder.
     pub(crate) fn write(
         &self,
         folder: &WorkFolder,
@@ -133,8 +117,7 @@ impl Subject {
         written.expect("the configuration can be written")
     }
 
-    /// Starts what is this proxy when it is asked, and does something else first, or instead, when it
-    /// is to serve.
+    /// Returns a program that answers queries as this proxy, but runs `does` first, or instead, when it is to serve.
     fn disguised(&self, folder: &WorkFolder, does: &str) -> Arc<dyn Proxy> {
         let file = folder.path().join(self.kind.name());
         let (mark, real) = (self.serves, self.program());
@@ -168,7 +151,7 @@ fn stopping_or_dropping_a_proxy_leaves_no_process() {
     }
 }
 
-/// Many listen with SO_REUSEPORT, and would share the port with another of the same user.
+/// Many proxies listen with SO_REUSEPORT, and would share the port with another program of the same user.
 #[test]
 fn a_port_that_is_taken_is_said_and_never_shared() {
     let origin = Origin::start();
@@ -180,10 +163,7 @@ fn a_port_that_is_taken_is_said_and_never_shared() {
         for address in [arm.proxy.address(), other.local_addr().unwrap()] {
             let configuration = subject.write(&folder, address, &origin);
             let error = run(&*subject.program(), &configuration).unwrap_err();
-            let SutError::PortTaken {
-                words, address: at, ..
-            } = &error
-            else {
+            let SutError::PortTaken { words, address: at, .. } = &error else {
                 panic!("{:?}: {error}", subject.kind);
             };
             assert_eq!(*at, address);
@@ -210,9 +190,10 @@ fn a_worker_or_master_that_dies_is_noticed() {
             let mut arm = subject.start(&origin);
             arm.proxy.alive().unwrap();
             let all = processes(&arm.proxy);
-            let (victim, name) = match of_worker {
-                true => (arm.proxy.worker_pids()[0], "worker process"),
-                false => (arm.proxy.master_pid(), "master process"),
+            let (victim, name) = if of_worker {
+                (arm.proxy.worker_pids()[0], "worker process")
+            } else {
+                (arm.proxy.master_pid(), "master process")
             };
             kill(victim);
             until("it is missed", || arm.proxy.alive().is_err());
@@ -233,9 +214,7 @@ fn a_worker_or_master_that_dies_is_noticed() {
                 assert!(outlives, "workers outlive their master");
             }
             if subject.kind == ProxyKind::Haproxy && of_worker {
-                until("none is left", || {
-                    !all.iter().any(|process| process.is_alive())
-                });
+                until("none is left", || !all.iter().any(|process| process.is_alive()));
                 let words = fs::read_to_string(arm.configuration.output()).unwrap();
                 assert!(words.contains("exited with code 137 (Killed)"), "{words}");
             }
@@ -308,8 +287,7 @@ fn one_that_crashes_listens_late_or_never_is_told_apart() {
     side_by_side(look_at);
 }
 
-/// Somebody accepts at the address before the proxy is there: a mere connection is not taken for
-/// readiness.
+/// Another program accepts at the address before the proxy: a mere connection must not count as readiness.
 #[test]
 fn a_listener_of_somebody_else_s_is_not_taken_for_the_proxy() {
     let origin = Origin::start();
@@ -331,7 +309,7 @@ fn a_listener_of_somebody_else_s_is_not_taken_for_the_proxy() {
     });
 }
 
-/// Looks at one subject of each proxy, all at the same time: what is waited for is waited for once.
+/// Runs a check on one subject of each proxy, all at the same time, so that their waiting times overlap.
 fn side_by_side(look_at: impl Fn(&Subject) + Sync) {
     let look_at = &look_at;
     std::thread::scope(|scope| {
@@ -348,11 +326,7 @@ fn a_missing_or_wrong_program_is_said_with_what_to_do() {
         (ProxyKind::Caddy, "apt-get install caddy", "caddy/2."),
         (ProxyKind::Httpd, "apt-get install apache2-bin", "Apache/2."),
     ] {
-        for missing in [
-            "proxy-that-is-not-there",
-            "/nonexistent/proxy",
-            "/etc/passwd",
-        ] {
+        for missing in ["proxy-that-is-not-there", "/nonexistent/proxy", "/etc/passwd"] {
             let error = weir_sut::find(kind, Some(Path::new(missing))).unwrap_err();
             assert!(matches!(error, SutError::NotFound { .. }), "{error}");
             let start = format!("{missing} was not found");

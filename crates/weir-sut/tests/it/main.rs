@@ -1,4 +1,4 @@
-//! Real processes: the launcher, and the proxies that are installed on this machine.
+//! Tests with real processes: the launcher, and the proxies that are installed on this machine.
 
 mod alike;
 mod caddy;

@@ -1,4 +1,4 @@
-//! What is nginx's own about its configurations.
+//! Tests of configurations that are specific to nginx.
 
 use std::sync::Arc;
 
@@ -12,32 +12,23 @@ pub(crate) fn nginx() -> Arc<dyn Proxy> {
     program(ProxyKind::Nginx)
 }
 
-/// One that serves a file.
 pub(crate) fn files(changes: Changes<'_>) -> Setup<'_> {
     Setup::files(ProxyKind::Nginx, changes, 1)
 }
 
 #[test]
 fn limits_are_those_that_were_asked_for() {
-    let launch = Launch {
-        nofile: Some(900),
-        ..Launch::default()
-    };
+    let launch = Launch { nofile: Some(900), ..Launch::default() };
     let limited = |changes: Changes<'_>| {
         let launch = launch.clone();
-        let setup = Setup {
-            launch,
-            ..files(changes)
-        };
+        let setup = Setup { launch, ..files(changes) };
         setup.start()
     };
     assert_eq!(limited(&[]).proxy.nofile().unwrap(), 900);
 
     let own = limited(&[("worker_rlimit_nofile", "901")]);
     // A worker sets it by itself, once it runs.
-    until("the worker's own limit", || {
-        own.proxy.nofile().ok() == Some(901)
-    });
+    until("the worker's own limit", || own.proxy.nofile().ok() == Some(901));
     let effective = own.effective();
     assert_eq!(effective.levels["worker_rlimit_nofile"], "901");
     assert!(effective.text.contains("worker_rlimit_nofile 901;"));

@@ -1,4 +1,5 @@
-//! Gateways that ask their origin servers in other protocols than HTTP/1.1: weir's origin server answers each.
+//! Tests of gateways that speak protocols other than HTTP/1.1 to their origin servers; weir's origin server answers
+//! each.
 
 use std::fs;
 
@@ -9,7 +10,7 @@ use weir_sut::Own;
 use crate::setup::{Setup, ask_at, run};
 use crate::support::{free_address, get};
 
-/// An nginx.conf with a location of this text.
+/// Returns an nginx.conf with a location of this content.
 fn nginx(location: &str) -> String {
     format!(
         "worker_processes 1;\nevents {{ }}\nhttp {{\n    access_log off;\n    server {{\n        listen 18080;\n        \
@@ -17,16 +18,14 @@ fn nginx(location: &str) -> String {
     )
 }
 
-/// The variables that every application is told, by a module of nginx.
+/// Returns nginx's directives for the variables that every application needs.
 fn variables(module: &str) -> String {
     let names = "REQUEST_METHOD $request_method, REQUEST_URI $request_uri, CONTENT_LENGTH $content_length, \
                  SERVER_PROTOCOL $server_protocol, SCRIPT_FILENAME /srv/app.php";
-    let each = names.split(", ");
-    let lines = each.map(|pair| format!("{module}_param {pair};\n            "));
-    lines.collect()
+    names.split(", ").map(|pair| format!("{module}_param {pair};\n            ")).collect()
 }
 
-/// An haproxy.cfg whose only server has these options, with `backend` before it and `sections` at the end.
+/// Returns an haproxy.cfg whose only server has these options, with `backend` before it and `sections` at the end.
 fn haproxy(options: &str, backend: &str, sections: &str) -> String {
     format!(
         "defaults\n    mode http\n    timeout connect 5s\n    timeout client 10s\n    timeout server 10s\n\
@@ -38,7 +37,7 @@ fn haproxy(options: &str, backend: &str, sections: &str) -> String {
 const FCGI_APP: &str =
     "fcgi-app php\n    docroot /srv/www\n    index app.php\n    path-info ^(/.+\\.php)(/.*)?$\n";
 
-/// An Envoy that speaks HTTP/2 to its cluster.
+/// Configuration of an Envoy that speaks HTTP/2 to its cluster.
 const ENVOY: &str = r#"
 static_resources:
   listeners:
@@ -67,7 +66,7 @@ static_resources:
       endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: app.example.org, port_value: 50051}}}}]}]
 "#;
 
-/// A Caddy whose only handler asks through this transport.
+/// Returns the configuration of a Caddy whose only handler uses this transport.
 fn caddy(transport: &str) -> String {
     format!(
         r#"{{"admin": {{"disabled": true}}, "apps": {{"http": {{"servers": {{"web": {{"listen": [":18080"], "routes": [
@@ -76,57 +75,31 @@ fn caddy(transport: &str) -> String {
     )
 }
 
-/// What is asked how: a name, the proxy, and its configuration.
+/// Returns the gateways: a name for the protocol, the proxy, and its configuration.
 fn gateways() -> Vec<(&'static str, ProxyKind, String)> {
     use ProxyKind::{Caddy, Envoy, Haproxy, Nginx};
     let cgi = |module: &str| nginx(&format!("{}{module}_pass app.sock;", variables(module)));
     let passed = |module: &str| cgi(module).replace("app.sock", "192.0.2.1:9000");
-    let kept = passed("fastcgi").replace(
-        "fastcgi_pass 192.0.2.1:9000",
-        "fastcgi_keep_conn on; fastcgi_pass app",
-    );
-    let kept = kept.replace(
-        "    server {\n",
-        "    upstream app { server 192.0.2.1:9000; keepalive 4; }\n    server {\n",
-    );
+    let kept = passed("fastcgi")
+        .replace("fastcgi_pass 192.0.2.1:9000", "fastcgi_keep_conn on; fastcgi_pass app")
+        .replace(
+            "    server {\n",
+            "    upstream app { server 192.0.2.1:9000; keepalive 4; }\n    server {\n",
+        );
     vec![
         ("FastCGI", Nginx, passed("fastcgi")),
         ("FastCGI, kept", Nginx, kept),
         ("uwsgi", Nginx, passed("uwsgi")),
         ("SCGI", Nginx, passed("scgi")),
-        (
-            "memcached",
-            Nginx,
-            nginx("set $memcached_key $uri; memcached_pass 192.0.2.1:11211;"),
-        ),
+        ("memcached", Nginx, nginx("set $memcached_key $uri; memcached_pass 192.0.2.1:11211;")),
         ("gRPC", Nginx, nginx("grpc_pass grpc://192.0.2.1:50051;")),
-        (
-            "gRPC over TLS",
-            Nginx,
-            nginx("grpc_pass grpcs://192.0.2.1:50051;"),
-        ),
+        ("gRPC over TLS", Nginx, nginx("grpc_pass grpcs://192.0.2.1:50051;")),
         ("HTTP/2", Haproxy, haproxy("proto h2", "", "")),
-        (
-            "HTTP/2 by ALPN",
-            Haproxy,
-            haproxy("ssl verify none alpn h2,http/1.1", "", ""),
-        ),
-        (
-            "FastCGI",
-            Haproxy,
-            haproxy("proto fcgi", "use-fcgi-app php", FCGI_APP),
-        ),
+        ("HTTP/2 by ALPN", Haproxy, haproxy("ssl verify none alpn h2,http/1.1", "", "")),
+        ("FastCGI", Haproxy, haproxy("proto fcgi", "use-fcgi-app php", FCGI_APP)),
         ("HTTP/2", Envoy, ENVOY.to_owned()),
-        (
-            "h2c",
-            Caddy,
-            caddy(r#"{"protocol": "http", "versions": ["h2c", "2"]}"#),
-        ),
-        (
-            "FastCGI",
-            Caddy,
-            caddy(r#"{"protocol": "fastcgi", "root": "/srv/www"}"#),
-        ),
+        ("h2c", Caddy, caddy(r#"{"protocol": "http", "versions": ["h2c", "2"]}"#)),
+        ("FastCGI", Caddy, caddy(r#"{"protocol": "fastcgi", "root": "/srv/www"}"#)),
     ]
 }
 
@@ -140,28 +113,22 @@ fn gateways_of_every_protocol_are_answered() {
             config.content = Content::text(size);
             let origin = Origin::start(config).unwrap();
             let folder = weir_sut::WorkFolder::create().unwrap();
-            let extension = if kind == ProxyKind::Caddy {
-                "json"
-            } else {
-                "conf"
-            };
+            let extension = if kind == ProxyKind::Caddy { "json" } else { "conf" };
             let file = folder.prefix(&format!("user.{extension}"));
             fs::write(&file, &text).unwrap();
             let asks = [ask_at(free_address())];
             let setup = Setup {
                 settings: Settings::new(),
-                own: Some(Own {
-                    file: &file,
-                    asks: &asks,
-                }),
+                own: Some(Own { file: &file, asks: &asks }),
                 ..Setup::proxy(kind, &[], origin.addresses()[0])
             };
             let what = format!("{name} from {}, {size} bytes", kind.name());
-            let configuration = setup.try_write(&folder, asks[0].at);
-            let configuration = configuration.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let configuration = setup
+                .try_write(&folder, asks[0].at)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
             let program = crate::setup::program(kind);
-            let proxy = run(&*program, &configuration);
-            let proxy = proxy.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let proxy =
+                run(&*program, &configuration).unwrap_or_else(|error| panic!("{what}: {error}"));
             for _ in 0..3 {
                 let response = get(proxy.address(), "/app.php?a=1");
                 let (head, content) = response.split_once("\r\n\r\n").expect(&what);
@@ -172,11 +139,7 @@ fn gateways_of_every_protocol_are_answered() {
                 assert!(content.len() as u64 >= size, "{what}: {}", content.len());
             }
             let counters = origin.counters(0);
-            assert_eq!(
-                (counters.requests, counters.bad_requests),
-                (3, 0),
-                "{what}: {counters:?}"
-            );
+            assert_eq!((counters.requests, counters.bad_requests), (3, 0), "{what}: {counters:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Copies of configurations that users wrote, on the real proxies.
+//! Tests of copies of users' configurations, on the real proxies.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::secure::NAME;
 use crate::setup::{Setup, ask_at, catalog, nobody, program, run, run_with};
 use crate::support::{Origin, free_address, get, processes, until};
 
-/// An nginx.conf whose listener has `flags`, with `main` on top.
+/// Returns an nginx.conf whose listener has `flags`, with `main` on top.
 fn nginx_conf(main: &str, flags: &str) -> String {
     format!(
         "{main}\nworker_processes 2;\npid nginx.pid;\nerror_log error.log;\nevents {{ }}\n\
@@ -22,14 +22,13 @@ fn nginx_conf(main: &str, flags: &str) -> String {
     )
 }
 
-/// A user's file, for what is asked of it, with these settings and nothing else.
+/// Returns a setup for a user's file and its asks, with these settings and no others.
 fn of_user<'a>(
     kind: ProxyKind,
     (file, asks): (&'a Path, &'a [Ask]),
     settings: &[(&str, &str)],
 ) -> Setup<'a> {
-    let settings = settings.iter();
-    let settings = settings.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
+    let settings = settings.iter().map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
     Setup {
         settings: settings.collect(),
         own: Some(Own { file, asks }),
@@ -37,7 +36,7 @@ fn of_user<'a>(
     }
 }
 
-/// Writes a copy of a configuration, asked at `listen`.
+/// Writes a copy of a configuration that listens at `listen`.
 fn copy(proxy: &dyn Proxy, folder: &WorkFolder, text: &str, listen: SocketAddr) -> Configuration {
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
@@ -52,10 +51,7 @@ fn nginx_is_ready_behind_a_launcher_that_stays() {
     let folder = WorkFolder::create().unwrap();
     let configuration = copy(&*nginx(), &folder, &nginx_conf("", ""), free_address());
     let prefix = ["sh", "-c", "\"$@\"; exit", "sh"].map(str::to_owned);
-    let launch = Launch {
-        prefix: prefix.to_vec(),
-        ..Launch::default()
-    };
+    let launch = Launch { prefix: prefix.to_vec(), ..Launch::default() };
     let mut proxy = run_with(&*nginx(), &configuration, &launch).unwrap();
     proxy.alive().unwrap();
     let title = command_line(proxy.master_pid()).unwrap();
@@ -64,25 +60,21 @@ fn nginx_is_ready_behind_a_launcher_that_stays() {
     assert!(get(proxy.address(), "/").starts_with("HTTP/1.1 204"));
     let all = processes(&proxy);
     proxy.stop();
-    until("none is left", || {
-        !all.iter().any(|process| process.is_alive())
-    });
+    until("none is left", || !all.iter().any(|process| process.is_alive()));
 }
 
-/// Requests that are counted, each on a client's connection of its own.
+/// Number of requests, each on a client's connection of its own.
 const REQUESTS: usize = 20;
 
-/// Connections that a copy opens to its origin server for [`REQUESTS`] requests.
+/// Returns the number of connections that a copy opens to its origin server for [`REQUESTS`] requests.
 fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
     let folder = WorkFolder::create().expect("the work folder can be made");
     let origin = Origin::start();
     let file = folder.prefix("user.conf");
     fs::write(&file, text).expect("the work folder can be written");
     let asks = [ask_at(free_address())];
-    let setup = Setup {
-        origin: Some(origin.address),
-        ..of_user(proxy.kind(), (&file, &asks), settings)
-    };
+    let setup =
+        Setup { origin: Some(origin.address), ..of_user(proxy.kind(), (&file, &asks), settings) };
     let configuration = setup.write(&folder);
     let running = run(proxy, &configuration).expect("the copy runs");
     for _ in 0..REQUESTS {
@@ -93,7 +85,7 @@ fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
     origin.connections()
 }
 
-/// Files as users have them, which close every connection to the origin server by another line.
+/// Typical users' files close every connection to the origin server, by different lines.
 #[test]
 fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
     let nginx_conf = |http: &str, location: &str| {
@@ -131,10 +123,7 @@ fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
              timeout client 1s\n    timeout server 1s\n\
              listen web\n    bind :18080\n    server app 192.0.2.1:80\n"
         );
-        let kept = [
-            ("http_connection_mode", "http-keep-alive"),
-            ("http_reuse", "always"),
-        ];
+        let kept = [("http_connection_mode", "http-keep-alive"), ("http_reuse", "always")];
         let counted = [&[][..], &kept].map(|settings| opened(&*haproxy(), &text, settings));
         assert_eq!(counted[0], REQUESTS, "{text}");
         // One may be on its way back to the pool when the next request comes.
@@ -142,7 +131,7 @@ fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
     }
 }
 
-/// An Envoy with these access logs of its connection manager and of its listener.
+/// Returns the configuration of an Envoy with these access logs of its connection manager and of its listener.
 fn envoy_json(of_manager: &str, of_listener: &str) -> String {
     let typed = |name: &str| format!("\"@type\": \"type.googleapis.com/envoy.extensions.{name}\"");
     format!(
@@ -161,7 +150,7 @@ fn envoy_json(of_manager: &str, of_listener: &str) -> String {
     )
 }
 
-/// What a proxy says itself that a copy has of a row, without and with a setting of that row.
+/// Levels that a proxy reports for a copy are checked without and with a setting of the row.
 #[test]
 fn what_users_files_say_in_other_words_is_read() {
     let log = |name: &str| {
@@ -199,7 +188,7 @@ fn what_users_files_say_in_other_words_is_read() {
     }
 }
 
-/// One in clear, and one over TLS with two locations.
+/// Configuration with a server in clear, and one over TLS with two locations.
 const TWO_SERVERS: &str = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
                       ssl_session_cache none;\n    server { listen 18080; gzip on; return 204; }\n    server {\n        \
                       listen 18443 ssl;\n        ssl_certificate /nowhere/a.pem;\n        \
@@ -207,7 +196,7 @@ const TWO_SERVERS: &str = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhtt
                       location / { proxy_pass http://192.0.2.1; }\n        location /api/ { gzip on; proxy_pass \
                       http://192.0.2.1; }\n    }\n}\n";
 
-/// The same with two backends.
+/// Configuration with a frontend in clear, one over TLS, and two backends.
 const TWO_FRONTENDS: &str = "global\n    ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n    mode http\n    \
                        timeout connect 1s\n    timeout server 1s\n    timeout client 5s\nfrontend clear\n    \
                        bind :18080\n    default_backend app\nfrontend secure\n    \
@@ -215,8 +204,8 @@ const TWO_FRONTENDS: &str = "global\n    ssl-default-bind-options ssl-min-ver TL
                        use_backend api if { path_beg /api/ }\n    default_backend app\nbackend app\n    \
                        server app 192.0.2.1:80\nbackend api\n    timeout server 9s\n    server app 192.0.2.1:80\n";
 
-/// A load over TLS has what its own listener, server and location have, and of several loads both are read where they
-/// differ.
+/// A load over TLS has the levels of its own listener, server and location; if several loads differ, both levels are
+/// read.
 #[test]
 fn levels_are_read_where_the_loads_go() {
     let (gzip, cache) = ("gzip", "ssl_session_cache");
@@ -245,10 +234,7 @@ fn levels_are_read_where_the_loads_go() {
             ask
         });
         let asks: Vec<Ask> = asks.collect();
-        let setup = Setup {
-            certificate: Some(&certificate),
-            ..of_user(kind, (&file, &asks), &[])
-        };
+        let setup = Setup { certificate: Some(&certificate), ..of_user(kind, (&file, &asks), &[]) };
         let configuration = setup.write(&folder);
         let effective = program(kind).effective(&configuration, None, &catalog(kind));
         let levels = effective.unwrap().levels;
@@ -258,7 +244,7 @@ fn levels_are_read_where_the_loads_go() {
     }
 }
 
-/// With SO_REUSEPORT two of them would share the port.
+/// With SO_REUSEPORT two nginx would share the port.
 #[test]
 fn a_port_that_is_taken_is_not_shared_because_the_user_s_file_would() {
     let text = nginx_conf("", " reuseport");
@@ -272,13 +258,11 @@ fn a_port_that_is_taken_is_not_shared_because_the_user_s_file_would() {
     assert!(matches!(error, SutError::PortTaken { .. }), "{error}");
 }
 
-/// The number that a user or a group has.
 fn number(database: &str, name: &str) -> String {
     let text = fs::read_to_string(database).expect("every system has it");
     let mut entries = text.lines().map(|line| line.split(':'));
-    let mut fields = entries
-        .find(|fields| fields.clone().next() == Some(name))
-        .expect("every system has it");
+    let mut fields =
+        entries.find(|fields| fields.clone().next() == Some(name)).expect("every system has it");
     fields.nth(2).expect("a number").to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! OpenSSL's own client.
+//! OpenSSL's own client, for tests.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 
 use weir_sut::Certificate;
 
-/// The host that the certificate is for.
+/// Host that the certificate is for.
 pub(crate) const NAME: &str = "weir.test";
 
-/// Whether the handshake succeeded, and all that `openssl s_client` prints of it and of a GET of
-/// `target`, with the certificate verified against itself and the name.
+/// Returns true if the handshake succeeded, and all output of `openssl s_client` for it and for a GET of `target`. The
+/// certificate is verified against itself and the name.
 pub(crate) fn ask(
     certificate: &Certificate,
     address: SocketAddr,

@@ -1,4 +1,4 @@
-//! Proxies as the tests have them written and started, and the proxy that runs.
+//! Proxies as the tests configure, write and start them.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,39 +14,32 @@ use weir_sut::{
 use crate::secure;
 use crate::support::{free_address, get, launcher};
 
-/// Settings by id and level.
+/// Settings as pairs of id and level.
 pub(crate) type Changes<'a> = &'a [(&'a str, &'a str)];
 
-/// A proxy of this machine. Tests that need it fail without it: to pass would say that something
-/// was looked at.
+/// Returns a proxy of this machine. Tests that need it fail without it, since a pass would suggest that something was
+/// checked.
 pub(crate) fn program(kind: ProxyKind) -> Arc<dyn Proxy> {
     weir_sut::find(kind, None).unwrap_or_else(|error| panic!("{error}; {:?}", error.hint()))
 }
 
-/// The rows of the installed version.
+/// Returns the catalog for the installed version.
 pub(crate) fn catalog(kind: ProxyKind) -> Catalog {
     Catalog::builtin().for_proxy(kind, program(kind).version())
 }
 
-/// Where nobody listens.
 pub(crate) fn nobody() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 9).into()
 }
 
-/// What a load in clear asks that names nothing, at an address.
+/// Returns an ask in clear that names no host, for an address.
 pub(crate) fn ask_at(at: SocketAddr) -> Ask {
-    let requested = RequestedSpec {
-        target: "/".to_owned(),
-        ..RequestedSpec::default()
-    };
-    let spec = AskSpec {
-        requests: vec![requested],
-        ..AskSpec::default()
-    };
+    let requested = RequestedSpec { target: "/".to_owned(), ..RequestedSpec::default() };
+    let spec = AskSpec { requests: vec![requested], ..AskSpec::default() };
     Ask { spec, at }
 }
 
-/// Debian's settings of a proxy with others on top.
+/// Returns Debian's settings of a proxy with `changes` on top.
 pub(crate) fn stock(kind: ProxyKind, changes: Changes<'_>) -> Settings {
     let mut settings = Catalog::builtin().stock(kind);
     let changes = changes.iter();
@@ -54,7 +47,7 @@ pub(crate) fn stock(kind: ProxyKind, changes: Changes<'_>) -> Settings {
     settings
 }
 
-/// A proxy to be, with what it is to serve.
+/// A proxy to be started, with its settings and content.
 #[derive(Clone)]
 pub(crate) struct Setup<'a> {
     pub(crate) kind: ProxyKind,
@@ -63,13 +56,13 @@ pub(crate) struct Setup<'a> {
     pub(crate) origin: Option<SocketAddr>,
     pub(crate) sizes: &'a [u64],
     pub(crate) own: Option<Own<'a>>,
-    /// Shown at a listener with TLS, if there is to be one.
+    /// Certificate of the listener with TLS; None for no such listener.
     pub(crate) certificate: Option<&'a Certificate>,
     pub(crate) launch: Launch,
 }
 
 impl Setup<'_> {
-    /// A reverse proxy in clear, with Debian's settings and others on top.
+    /// Creates a reverse proxy in clear, with Debian's settings and `changes` on top.
     pub(crate) fn proxy(kind: ProxyKind, changes: Changes<'_>, origin: SocketAddr) -> Self {
         Setup {
             kind,
@@ -83,7 +76,7 @@ impl Setup<'_> {
         }
     }
 
-    /// The same with a page of `size` bytes instead of an origin server.
+    /// Creates a proxy that serves a page of `size` bytes instead, with the same settings.
     pub(crate) fn files(kind: ProxyKind, changes: Changes<'_>, size: u64) -> Self {
         Setup {
             role: ProxyRole::StaticFiles { size },
@@ -97,10 +90,8 @@ impl Setup<'_> {
         folder: &WorkFolder,
         listen: SocketAddr,
     ) -> Result<Configuration, SutError> {
-        let tls = self.certificate.map(|certificate| TlsListener {
-            listen: free_address(),
-            certificate,
-        });
+        let tls =
+            self.certificate.map(|certificate| TlsListener { listen: free_address(), certificate });
         let site = Site {
             tls,
             sizes: self.sizes,
@@ -116,12 +107,13 @@ impl Setup<'_> {
         written.expect("the configuration can be written")
     }
 
-    /// Has the program read what is written, and compares the levels that it tells with those asked for.
+    /// Lets the program read the written configuration, and compares the levels that it reports with the expected ones.
     pub(crate) fn must_read_back(&self, folder: &WorkFolder) {
         let (kind, settings) = (self.kind, &self.settings);
         let catalog = catalog(kind);
-        let effective = program(kind).effective(&self.write(folder), None, &catalog);
-        let effective = effective.unwrap_or_else(|error| panic!("{settings:#?}: {error}"));
+        let effective = program(kind)
+            .effective(&self.write(folder), None, &catalog)
+            .unwrap_or_else(|error| panic!("{settings:#?}: {error}"));
         let mut expected = catalog.complete(kind, settings);
         // Its default is the process's own limit, and there is no process.
         if !settings.contains_key("worker_rlimit_nofile") {
@@ -134,33 +126,22 @@ impl Setup<'_> {
         self.start_in(folder(), None)
     }
 
-    /// Starts it with a listener of either kind.
+    /// Starts the proxy with a listener in clear and one with TLS.
     pub(crate) fn start_with_tls(&self) -> Arm {
         let folder = folder();
         let certificate = Certificate::make(folder.path(), &[secure::NAME.to_owned()]);
-        self.start_in(
-            folder,
-            Some(certificate.expect("a certificate can be made")),
-        )
+        self.start_in(folder, Some(certificate.expect("a certificate can be made")))
     }
 
-    /// Ports are picked before they are taken, and the machine may be shared: who is beaten to a port
-    /// picks another. The prefix is the same each time: what is there already is no obstacle.
+    /// Starts the proxy. Ports are picked before they are taken, and the machine may be shared, so if a port has been
+    /// taken meanwhile another one is picked. The prefix is the same each time; what is already there does no harm.
     fn start_in(&self, folder: WorkFolder, certificate: Option<Certificate>) -> Arm {
-        let setup = Setup {
-            certificate: certificate.as_ref(),
-            ..self.clone()
-        };
+        let setup = Setup { certificate: certificate.as_ref(), ..self.clone() };
         for attempt in 0.. {
             let configuration = setup.write(&folder);
             match run_with(&*program(self.kind), &configuration, &self.launch) {
                 Ok(proxy) => {
-                    return Arm {
-                        proxy,
-                        configuration,
-                        certificate,
-                        folder,
-                    };
+                    return Arm { proxy, configuration, certificate, folder };
                 }
                 Err(SutError::PortTaken { .. }) if attempt < 3 => {}
                 Err(error) => panic!("{error}"),
@@ -174,7 +155,6 @@ fn folder() -> WorkFolder {
     WorkFolder::create().expect("the folder for temporary files can be written")
 }
 
-/// Starts a configuration.
 pub(crate) fn run(
     program: &dyn Proxy,
     configuration: &Configuration,
@@ -190,7 +170,7 @@ pub(crate) fn run_with(
     weir_sut::start(program, configuration, &launcher(), launch)
 }
 
-/// A proxy and the folder it lives in; the proxy ends first.
+/// A proxy and its folder; the proxy ends first.
 pub(crate) struct Arm {
     pub(crate) proxy: RunningProxy,
     pub(crate) configuration: Configuration,
@@ -199,16 +179,16 @@ pub(crate) struct Arm {
 }
 
 impl Arm {
-    /// What it answers in clear.
+    /// Returns the answer in clear.
     pub(crate) fn get(&self, target: &str) -> String {
         get(self.proxy.address(), target)
     }
 
-    /// What it answers OpenSSL over TLS, and whether that trusts it.
+    /// Returns the answer to OpenSSL over TLS, and true if OpenSSL trusts the certificate.
     pub(crate) fn ask(&self, target: &str, arguments: &[&str]) -> (bool, String) {
         let address = self.configuration.tls_listen();
-        let both = self.certificate.as_ref().zip(address);
-        let (certificate, address) = both.expect("it listens for TLS");
+        let (certificate, address) =
+            self.certificate.as_ref().zip(address).expect("it listens for TLS");
         secure::ask(certificate, address, target, arguments)
     }
 
@@ -223,11 +203,10 @@ impl Arm {
 
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let counters = self.counters();
-        let found = counters.get(name).copied();
-        found.unwrap_or_else(|| panic!("{name} is none of {counters:?}"))
+        counters.get(name).copied().unwrap_or_else(|| panic!("{name} is none of {counters:?}"))
     }
 
-    /// What it says itself that it runs with.
+    /// Returns the configuration that the running proxy reports.
     pub(crate) fn effective(&self) -> Effective {
         let catalog = catalog(self.configuration.kind());
         let effective =
@@ -235,7 +214,6 @@ impl Arm {
         effective.expect("it answers")
     }
 
-    /// The level of a parameter that it runs with.
     pub(crate) fn level(&self, id: &str) -> Option<String> {
         self.effective().levels.remove(id)
     }

@@ -1,4 +1,4 @@
-//! What the tests share: an origin server, a client, processes and addresses.
+//! Shared helpers of the tests: an origin server, a client, processes and addresses.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,10 +12,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_probe::ProcessId;
 use weir_sut::{Launcher, RunningProxy, WorkFolder, free_port};
 
-/// Its first process and its workers.
+/// Returns the workers and the first process of a proxy.
 pub(crate) fn processes(proxy: &RunningProxy) -> Vec<ProcessId> {
-    let pids = proxy.worker_pids().into_iter().chain([proxy.master_pid()]);
-    pids.map(|pid| ProcessId::of(pid).expect("it runs"))
+    proxy
+        .worker_pids()
+        .into_iter()
+        .chain([proxy.master_pid()])
+        .map(|pid| ProcessId::of(pid).expect("it runs"))
         .collect()
 }
 
@@ -27,47 +30,31 @@ pub(crate) fn kill(pid: u32) {
 /// A launcher that goes through this test executable: see `launch::becomes_the_program`.
 pub(crate) fn launcher() -> Launcher {
     let own = std::env::current_exe().expect("a test knows its executable");
-    Launcher::through(
-        own,
-        [
-            "--exact",
-            "launch::becomes_the_program",
-            "--nocapture",
-            "--",
-        ],
-    )
+    Launcher::through(own, ["--exact", "launch::becomes_the_program", "--nocapture", "--"])
 }
 
 /// Writes a script that can be executed.
 ///
-/// It is copied there by a process of its own: what this one holds open for writing, a child that
-/// another test starts just then holds too, and no kernel executes what anybody may write to.
+/// A separate process copies it into place: a file that this process holds open for writing would also be open in a
+/// child that another test starts at that moment, and the kernel does not execute a file that is open for writing.
 pub(crate) fn executable(path: &Path, text: &str) {
     let draft = path.with_extension("text");
     std::fs::write(&draft, text).expect("the folder is the test's");
     let mut install = Command::new("install");
     let status = install.args(["-m", "755"]).arg(draft).arg(path).status();
-    assert!(
-        status.is_ok_and(|status| status.success()),
-        "{}",
-        path.display()
-    );
+    assert!(status.is_ok_and(|status| status.success()), "{}", path.display());
 }
 
-/// An address of this host where nobody listens.
 pub(crate) fn free_address() -> SocketAddr {
     let ip = Ipv4Addr::LOCALHOST.into();
     SocketAddr::new(ip, free_port(ip).expect("some port is free"))
 }
 
-/// Waits for something that is sure to come, and fails the test if it does not.
+/// Waits until a condition holds, and fails the test if it does not within 20 seconds.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(
-            begin.elapsed() < Duration::from_secs(20),
-            "waited 20 s for: {what}"
-        );
+        assert!(begin.elapsed() < Duration::from_secs(20), "waited 20 s for: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -91,10 +78,7 @@ impl Origin {
                 std::thread::spawn(move || answer(stream));
             }
         });
-        Origin {
-            address,
-            connections,
-        }
+        Origin { address, connections }
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -107,30 +91,24 @@ fn answer(mut stream: TcpStream) -> Option<()> {
     loop {
         let request = lines.next()?.ok()?;
         while !lines.next()?.ok()?.is_empty() {}
-        stream
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
-            .ok()?;
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").ok()?;
         if request.ends_with("HTTP/1.0") {
             return None;
         }
     }
 }
 
-/// One request on a connection of its own; the whole response.
+/// Sends one request on a connection of its own; returns the whole response.
 pub(crate) fn get(address: SocketAddr, target: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the proxy accepts");
     let request = format!("GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
-    stream
-        .write_all(request.as_bytes())
-        .expect("the proxy reads");
+    stream.write_all(request.as_bytes()).expect("the proxy reads");
     let mut response = String::new();
-    stream
-        .read_to_string(&mut response)
-        .expect("the proxy answers in text");
+    stream.read_to_string(&mut response).expect("the proxy answers in text");
     response
 }
 
-/// Stands in for the system's folder for temporary files: the test's own, and one that nginx's workers
+/// Creates a folder in place of the system's folder for temporary files: the test's own, and one that nginx's workers
 /// may enter.
 pub(crate) fn shared_folder(work: &WorkFolder) -> PathBuf {
     let path = work.prefix("shared");

@@ -1,4 +1,4 @@
-//! The real proxies asked over TLS by OpenSSL's own client: certificate, versions, ciphers, sessions.
+//! Tests of the real proxies over TLS with OpenSSL's own client: certificate, versions, ciphers, sessions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use crate::secure::NAME;
 use crate::setup::{Arm, Changes, Setup, program};
 use crate::support::Origin;
 
-/// Counters of a proxy's own, and what they are to say.
+/// Names of a proxy's own counters with their expected values.
 type Counted = &'static [(&'static str, u64)];
 
 /// A cipher suite of TLS 1.2 and one of TLS 1.3.
@@ -25,7 +25,7 @@ fn start(kind: ProxyKind, changes: Changes<'_>, origin: &Origin) -> Arm {
     Setup::proxy(kind, changes, origin.address).start_with_tls()
 }
 
-/// Looks at counters of the proxy's own; one that is not there has counted nothing.
+/// Checks the proxy's own counters; a missing one has counted nothing.
 fn must_have_counted(kind: ProxyKind, arm: &Arm, counted: Counted) {
     let counters = arm.counters();
     for (name, count) in counted {
@@ -34,7 +34,6 @@ fn must_have_counted(kind: ProxyKind, arm: &Arm, counted: Counted) {
     }
 }
 
-/// Looks whether the levels that were asked for are in force.
 fn must_have(kind: ProxyKind, arm: &Arm, changes: Changes<'_>) {
     let levels = arm.effective().levels;
     for (id, level) in changes {
@@ -79,10 +78,7 @@ fn both_listeners_pass_on_what_they_are_asked_with_a_certificate_that_is_trusted
 fn files_are_the_same_over_tls_and_in_clear() {
     let sizes = [0, 1024, 1 << 20];
     for kind in ProxyKind::started().filter(|kind| kind.serves_files()) {
-        let setup = Setup {
-            sizes: &sizes,
-            ..Setup::files(kind, &[], 10)
-        };
+        let setup = Setup { sizes: &sizes, ..Setup::files(kind, &[], 10) };
         let arm = setup.start_with_tls();
         for size in sizes {
             let target = file_target(size);
@@ -91,14 +87,8 @@ fn files_are_the_same_over_tls_and_in_clear() {
             assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{kind:?} {head}");
             assert_eq!(content.len() as u64, size);
             let (trusted, text) = arm.ask(&target, &[]);
-            assert!(
-                trusted && text.contains("Verification: OK"),
-                "{kind:?} {text}"
-            );
-            assert!(
-                text.contains(&format!("Content-Length: {size}\r\n")),
-                "{kind:?}"
-            );
+            assert!(trusted && text.contains("Verification: OK"), "{kind:?} {text}");
+            assert!(text.contains(&format!("Content-Length: {size}\r\n")), "{kind:?}");
             assert!(text.contains(content), "the same file over either");
         }
         assert!(arm.get("/").contains("Content-Length: 10\r\n"));
@@ -111,18 +101,10 @@ fn the_newest_version_and_the_ciphers_are_those_of_the_settings() {
     for (kind, changes, also, counted) in [
         (Nginx, of_apache, "", &[][..]),
         (Httpd, of_apache, "", &[]),
-        (
-            Haproxy,
-            &[("ssl_max_ver", "TLSv1.2"), ("ssl_ciphers", CIPHER)],
-            "",
-            &[],
-        ),
+        (Haproxy, &[("ssl_max_ver", "TLSv1.2"), ("ssl_ciphers", CIPHER)], "", &[]),
         (
             Envoy,
-            &[
-                ("tls_maximum_protocol_version", "TLSv1_2"),
-                ("cipher_suites", CIPHER),
-            ],
+            &[("tls_maximum_protocol_version", "TLSv1_2"), ("cipher_suites", CIPHER)],
             "",
             &[
                 ("listener.tls.ssl.handshake", 1),
@@ -147,21 +129,12 @@ fn the_newest_version_and_the_ciphers_are_those_of_the_settings() {
         let (spoken, text) = arm.ask("/", &[]);
         assert!(spoken && text.contains("hello"), "{kind:?} {text}");
         let agreed = format!("New, TLSv1.2, Cipher is {CIPHER}");
-        assert!(
-            text.contains(&agreed) && text.contains(also),
-            "{kind:?} {text}"
-        );
+        assert!(text.contains(&agreed) && text.contains(also), "{kind:?} {text}");
         let (spoken, text) = arm.ask("/", &["-tls1_3"]);
-        assert!(
-            !spoken && text.contains("alert protocol version"),
-            "{kind:?} {text}"
-        );
+        assert!(!spoken && text.contains("alert protocol version"), "{kind:?} {text}");
         let other = ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"];
         let (spoken, text) = arm.ask("/", &other);
-        assert!(
-            !spoken && text.contains("handshake failure"),
-            "{kind:?} {text}"
-        );
+        assert!(!spoken && text.contains("handshake failure"), "{kind:?} {text}");
         // In clear it answers as well.
         assert!(arm.get("/").ends_with("hello"));
         must_have_counted(kind, &arm, counted);
@@ -199,7 +172,7 @@ const TWO: (&str, &str) = ("max_request_workers", "50");
 const REUSED: &str = "frontend.ssl_reused_sess";
 const RESUMED: &str = "listener.tls.ssl.session_reused";
 const HITS: &str = "CacheRetrieveHitCount";
-/// Whether sessions are resumed, by settings.
+/// Settings with true if sessions are resumed under them, and expected counters.
 #[rustfmt::skip]
 const SESSIONS: [(ProxyKind, Changes<'static>, bool, Counted); 14] = [
     (Nginx, &[TICKETS], true, &[]),
@@ -233,11 +206,7 @@ fn sessions_are_resumed_as_the_settings_say() {
         if session.exists() {
             let (second, text) = arm.ask("/", &["-tls1_2", "-sess_in", file]);
             assert!(second, "{kind:?} {text}");
-            assert_eq!(
-                text.contains("Reused, TLSv1.2"),
-                resumed,
-                "{kind:?} {changes:?}"
-            );
+            assert_eq!(text.contains("Reused, TLSv1.2"), resumed, "{kind:?} {changes:?}");
         }
         must_have_counted(kind, &arm, counted);
     }
@@ -253,13 +222,8 @@ fn settings_of_tls_read_back_beside_the_flags_of_the_listener_in_clear() {
     ];
     let arm = files(&changes).start_with_tls();
     let catalog = crate::setup::catalog(Nginx);
-    let effective = nginx()
-        .effective(&arm.configuration, None, &catalog)
-        .unwrap();
-    let others = [
-        ("ssl_session_tickets", "on"),
-        ("ssl_prefer_server_ciphers", "on"),
-    ];
+    let effective = nginx().effective(&arm.configuration, None, &catalog).unwrap();
+    let others = [("ssl_session_tickets", "on"), ("ssl_prefer_server_ciphers", "on")];
     for (id, level) in changes.into_iter().chain(others) {
         let found = effective.levels.get(id).map(String::as_str);
         assert_eq!(found, Some(level), "{id}");
@@ -275,9 +239,7 @@ fn the_key_is_nobody_else_s_to_read_and_no_two_runs_have_the_same() {
     let made = folders
         .each_ref()
         .map(|folder| Certificate::make(folder.path(), &[NAME.to_owned()]).unwrap());
-    let keys = made
-        .each_ref()
-        .map(|made| made.file().with_file_name("key.pem"));
+    let keys = made.each_ref().map(|made| made.file().with_file_name("key.pem"));
     let mode = fs::metadata(&keys[0]).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let keys = keys.map(|key| fs::read(key).unwrap());

@@ -1,4 +1,4 @@
-//! What can be typed after `weir capacity`.
+//! Arguments of `weir capacity`.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "SHARE", help_heading = SEARCH)]
     pub(crate) precision: Option<String>,
 
-    /// How long a rate must be held to count as carried. Linux remembers closed connections for 60 s, so a shorter
+    /// Time that a rate must be held to count as carried. Linux remembers closed connections for 60 s, so a shorter
     /// time can miss a collapse in the second minute [default: 65s]
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub(crate) hold: Option<String>,

@@ -1,4 +1,4 @@
-//! What `weir doctor` can be told.
+//! Arguments of `weir doctor`.
 
 use std::path::PathBuf;
 

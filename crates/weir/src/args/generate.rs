@@ -1,4 +1,4 @@
-//! What `weir generate` can be asked for.
+//! Arguments of `weir generate`.
 
 use std::path::PathBuf;
 

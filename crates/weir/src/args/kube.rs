@@ -1,4 +1,4 @@
-//! What can be typed about pods of a Kubernetes cluster.
+//! Arguments about pods of a Kubernetes cluster.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,8 @@ pub(crate) struct PodArgs {
 }
 
 impl PodArgs {
-    /// The options that were given, as a shell takes them, each with a space before it: a run that goes on needs them again.
+    /// Returns the given options in shell syntax, each with a space before it. The command that resumes a run needs
+    /// them again.
     pub(crate) fn again(&self) -> String {
         let wanted = &self.wanted;
         let number = |value: Option<u32>| value.map(|value| value.to_string());
@@ -33,31 +34,22 @@ impl PodArgs {
             ("--proxy-pods", wanted.proxy_pods.clone()),
             ("--origin-pod", wanted.origin_pod.clone()),
             ("--pods-within", wanted.pods_within.clone()),
-        ];
-        let single = single
-            .into_iter()
-            .filter_map(|(option, value)| Some((option, value?)));
-        let nodes = wanted
-            .node_selector
-            .iter()
-            .map(|value| ("--node-selector", value.clone()));
-        let taints = wanted
-            .toleration
-            .iter()
-            .map(|value| ("--toleration", value.clone()));
+        ]
+        .into_iter()
+        .filter_map(|(option, value)| Some((option, value?)));
+        let nodes = wanted.node_selector.iter().map(|value| ("--node-selector", value.clone()));
+        let taints = wanted.toleration.iter().map(|value| ("--toleration", value.clone()));
         let each = single.chain(nodes).chain(taints);
         let share = wanted.share_nodes.then(|| " --share-nodes".to_owned());
-        each.map(|(option, value)| format!(" {option} {}", quoted(&value)))
-            .chain(share)
-            .collect()
+        each.map(|(option, value)| format!(" {option} {}", quoted(&value))).chain(share).collect()
     }
 }
 
-/// What the pods are like.
+/// Properties of the pods.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct WantedArgs {
-    /// How many pods share the load, each on a node of its own; 0: none, the load comes from this host, and the cluster is
-    /// that of the study's `controller` [default: 1]
+    /// Number of pods that share the load, each on a node of its own; 0: none, the load comes from this host, and the
+    /// cluster is that of the study's `controller` [default: 1]
     #[arg(long, value_name = "N", help_heading = KUBERNETES)]
     pub(crate) generators: Option<u32>,
 
@@ -95,7 +87,7 @@ pub(crate) struct WantedArgs {
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, help_heading = KUBERNETES)]
     pub(crate) origin_pod: Option<String>,
 
-    /// How long the pods may take until they run [default: 2m]
+    /// Time that the pods may take until they run [default: 2m]
     #[arg(long, value_name = "TIME", help_heading = KUBERNETES)]
     pub(crate) pods_within: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `weir load`.
+//! Arguments of `weir load`.
 
 use std::path::PathBuf;
 
@@ -42,8 +42,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "CPUS", conflicts_with = "threads")]
     pub(crate) cpus: Option<String>,
 
-    /// How long to measure: 10s, 2m, 1h; a bare number is seconds [default: 10s, or as long as -n or
-    /// --trace takes]
+    /// Time to measure: 10s, 2m, 1h; a bare number is seconds [default: 10s, or as long as -n or --trace takes]
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
 
@@ -76,8 +75,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_enum, default_value_t = IoChoice::Auto)]
     pub(crate) io: IoChoice,
 
-    /// How long before each arrival a thread is awake, so that the request is sent on time. auto: as
-    /// long as wake-ups are late on this machine, within 5 % of a CPU; 0s: never; 60us: always so long
+    /// Time that a thread is awake before each arrival, so that the request is sent on time. auto: as long as wake-ups
+    /// are late on this machine, within 5 % of a CPU; 0s: never; 60us: always so long
     #[arg(long, value_name = "TIME", default_value = "auto")]
     pub(crate) spin: String,
 
@@ -119,7 +118,7 @@ pub(crate) struct LoadArgs {
 /// One flow of load: all that may differ between loads at the same time.
 #[derive(Debug, Clone, Default, PartialEq, ClapArgs)]
 pub(crate) struct FlowArgs {
-    /// Where to send requests, for example http://127.0.0.1:8080/index.html; with --on also ingress/NAME or
+    /// URL to send requests to, for example http://127.0.0.1:8080/index.html; with --on also ingress/NAME or
     /// ingress/NAMESPACE/NAME, an Ingress of the cluster
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
@@ -142,8 +141,8 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "POLICY", help_heading = CONNECTIONS)]
     pub(crate) connection: Option<String>,
 
-    /// How a connection that has served its time is closed: as clients do (fin), or by a reset, which
-    /// leaves TIME_WAIT on neither side and is another load [default: fin]
+    /// Way to close a connection that has served its time: as clients do (fin), or by a reset, which leaves TIME_WAIT
+    /// on neither side and is another load [default: fin]
     #[arg(long, value_enum, value_name = "HOW", help_heading = CONNECTIONS)]
     pub(crate) close: Option<CloseChoice>,
 
@@ -161,7 +160,7 @@ pub(crate) struct FlowArgs {
     #[arg(short = 'R', long, value_name = "RATE", help_heading = LOAD)]
     pub(crate) rate: Option<String>,
 
-    /// How arrivals are spread: even, poisson, poisson:SEED, or burst:N [default: even]
+    /// Spread of arrivals: even, poisson, poisson:SEED, or burst:N [default: even]
     #[arg(long, value_name = "SPACING", help_heading = LOAD)]
     pub(crate) arrivals: Option<String>,
 
@@ -173,8 +172,8 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "FACTOR", requires = "trace", help_heading = LOAD)]
     pub(crate) trace_speed: Option<String>,
 
-    /// Which connection sends a request that is due: any idle one (global), or a fixed one (per-connection,
-    /// as in wrk2) [default: global]
+    /// Connection that sends a request that is due: any idle one (global), or a fixed one (per-connection, as in wrk2)
+    /// [default: global]
     #[arg(long, value_enum, value_name = "KIND", help_heading = LOAD)]
     pub(crate) schedule: Option<ScheduleChoice>,
 
@@ -223,8 +222,8 @@ pub(crate) struct FlowArgs {
     )]
     pub(crate) request_set: Option<PathBuf>,
 
-    /// What a response must be, or else it counts as failed: status=200, status=2xx,304 (any of them),
-    /// size=1KiB, sha256=HEX, or field=Name: value; repeatable
+    /// Condition on a response, without which it counts as failed: status=200, status=2xx,304 (any of them), size=1KiB,
+    /// sha256=HEX, or field=Name: value; repeatable
     #[arg(short, long, value_name = "WHAT", help_heading = REQUESTS)]
     pub(crate) expect: Vec<String>,
 
@@ -294,8 +293,8 @@ pub(crate) struct FlowText {
 }
 
 impl FlowArgs {
-    /// What was not said here is as in `base`, as far as it is about whom to ask, and not about how
-    /// much.
+    /// Takes options that were not given from `base`: those about the server and TLS, not those about the amount of
+    /// load.
     pub(crate) fn inherit(mut self, base: &FlowArgs) -> FlowArgs {
         fn take<T: Clone>(own: &mut Option<T>, base: &Option<T>) {
             if own.is_none() {
@@ -309,8 +308,7 @@ impl FlowArgs {
         if self.fields.is_empty() {
             self.fields.clone_from(&base.fields);
         }
-        let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
-        if !self.url.as_ref().is_some_and(is_secure) {
+        if !self.url.as_ref().is_some_and(|url| url.to_ascii_lowercase().starts_with("https:")) {
             // In clear there is nothing for the rest.
             return self;
         }
@@ -342,7 +340,7 @@ pub(crate) enum LoadFormat {
     /// A line of JSON for each interval (--every) as soon as it has ended, and the result as the last one
     /// (docs/progress.md).
     Jsonl,
-    /// As `wrk2 --latency` prints it.
+    /// In the format of `wrk2 --latency`.
     Wrk2,
     /// Percentile spectrum of the response time for HdrHistogram plotters.
     Hgrm,

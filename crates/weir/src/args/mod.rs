@@ -1,4 +1,4 @@
-//! What can be typed. What it means is decided by each command.
+//! Arguments of all commands. Each command interprets its own.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// The exact version: number, and commit where the build knew it.
+/// Returns the exact version: number, and commit if the build knew it.
 pub(crate) fn version() -> &'static str {
     env!("WEIR_VERSION")
 }
@@ -95,7 +95,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The same, in which `-o -` is what it is to most programs: standard output, as without the option.
+    /// Returns the command with `-o -` replaced by no `-o`: both mean standard output.
     pub(crate) fn settled(mut self) -> Command {
         let output = match &mut self {
             Command::Load(args) => &mut args.output,
@@ -109,7 +109,7 @@ impl Command {
     }
 }
 
-/// How hosts are reached.
+/// Options of ssh connections to other hosts.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SshArgs {
     /// One more argument for ssh, such as -oPort=2222, or -p and then 2222; repeatable
@@ -126,7 +126,7 @@ pub(crate) struct SshArgs {
 pub(crate) enum UntilWord {
     /// When its duration is over.
     Planned,
-    /// As soon as everything is decided.
+    /// Ends as soon as everything is decided.
     Decided,
 }
 
@@ -139,7 +139,7 @@ impl From<UntilWord> for Until {
     }
 }
 
-/// Where a run is made, and what it may touch.
+/// Options for the place of a run and the settings that it may change.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LabArgs {
     /// Folder for the run's records and report [default: runs/NAME-TIME]
@@ -180,7 +180,7 @@ pub(crate) struct LabArgs {
     #[arg(long)]
     pub(crate) confirm: bool,
 
-    /// How often to read the counters of every host and proxy during a trial; they are kept in the run's folder,
+    /// Time between readings of the counters of every host and proxy during a trial; they are kept in the run's folder,
     /// in samples/*.csv
     #[arg(long, value_name = "HOW_OFTEN", value_enum, default_value = "1hz")]
     pub(crate) samples: SamplesWord,
@@ -194,7 +194,7 @@ pub(crate) struct LabArgs {
     pub(crate) progress: ProgressArgs,
 }
 
-/// How often counters are read.
+/// Rate at which counters are read.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum SamplesWord {
     /// Ten times a second
@@ -208,7 +208,7 @@ pub(crate) enum SamplesWord {
 }
 
 impl SamplesWord {
-    /// From one sample to the next.
+    /// Returns the time from one sample to the next; `None` if there are no samples.
     pub(crate) fn interval(self) -> Option<Duration> {
         match self {
             SamplesWord::Tenths => Some(Duration::from_millis(100)),
@@ -259,7 +259,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FACTOR")]
     pub(crate) scale: Option<String>,
 
-    /// What to write at the end [default: a summary of one screen]; report.html and report.md are written to the
+    /// Format to write at the end [default: a summary of one screen]; report.html and report.md are written to the
     /// run's folder in any case
     #[arg(long, value_enum, conflicts_with = "check")]
     pub(crate) format: Option<ReportFormat>,
@@ -285,7 +285,7 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
-    /// What to write [default: a summary of one screen, and report.html and report.md in the folder]
+    /// Format to write [default: a summary of one screen, and report.html and report.md in the folder]
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
 
@@ -314,7 +314,7 @@ pub(crate) enum ReportFormat {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ConfigArgs {
-    /// What to print
+    /// Format to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: TextOrJson,
 }
@@ -371,12 +371,12 @@ pub(crate) struct ParametersArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Vec<PathBuf>,
 
-    /// What to print
+    /// Format to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: TextOrJson,
 }
 
-/// A proxy that has parameters, by its name.
+/// Returns a parser for the names of proxies that have parameters.
 fn proxy_name() -> impl TypedValueParser<Value = ProxyKind> {
     let names = ProxyKind::started().map(ProxyKind::name);
     PossibleValuesParser::new(names).try_map(|name| {
@@ -392,13 +392,7 @@ pub(crate) struct OriginArgs {
     pub(crate) listen: Vec<String>,
 
     /// Size of the response body, such as 600 or 1KiB
-    #[arg(
-        short,
-        long,
-        value_name = "SIZE",
-        default_value = "1KiB",
-        conflicts_with = "file"
-    )]
+    #[arg(short, long, value_name = "SIZE", default_value = "1KiB", conflicts_with = "file")]
     pub(crate) size: String,
 
     /// File to send as the response body
@@ -437,7 +431,7 @@ pub(crate) struct OriginArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LaunchArgs {
-    /// What `weir-sut` has put together.
+    /// Command line that `weir-sut` has put together.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<std::ffi::OsString>,
 }

@@ -1,4 +1,4 @@
-//! What `weir patch` takes.
+//! Arguments of `weir patch`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! How a command says what goes on.
+//! Options for showing progress.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use clap::Args as ClapArgs;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ProgressArgs {
-    /// How to show what goes on: auto (the live view on a terminal, else lines), tui, lines, jsonl (events as JSON
-    /// Lines on standard error), jsonl:FILE, or off
+    /// Display of what goes on: auto (the live view on a terminal, else lines), tui, lines, jsonl (events as JSON Lines
+    /// on standard error), jsonl:FILE, or off
     #[arg(long, value_name = "HOW", default_value = "auto")]
     progress: ProgressWord,
 
@@ -18,15 +18,12 @@ pub(crate) struct ProgressArgs {
 }
 
 impl ProgressArgs {
-    /// What was asked for.
+    /// Returns the chosen display; `--quiet` is `off`.
     pub(crate) fn word(&self) -> &ProgressWord {
-        match self.quiet {
-            true => &ProgressWord::Off,
-            false => &self.progress,
-        }
+        if self.quiet { &ProgressWord::Off } else { &self.progress }
     }
 
-    /// Whether nothing is to be shown beside the result.
+    /// Returns true if nothing is to be shown beside the result.
     pub(crate) fn is_quiet(&self) -> bool {
         self.word() == &ProgressWord::Off
     }
@@ -34,11 +31,11 @@ impl ProgressArgs {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ProgressWord {
-    /// The live view where there is a terminal for it, else lines.
+    /// The live view if there is a terminal for it, else lines.
     Auto,
     Tui,
     Lines,
-    /// On standard error, or in a file.
+    /// JSON Lines on standard error (`None`), or in this file.
     Jsonl(Option<PathBuf>),
     Off,
 }

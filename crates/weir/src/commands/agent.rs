@@ -1,4 +1,4 @@
-//! `weir agent`: the hidden other end of every place.
+//! `weir agent`: the hidden command that serves a weir on another host.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use crate::commands::parameters;
 use crate::failure::Failure;
 use crate::signals;
 
-/// Serves on standard input and output until the input ends: then its peer has gone.
+/// Serves on standard input and output until the input ends, which means that the peer has gone.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     let options = Options {
         weir: args::version().to_owned(),
@@ -26,8 +26,10 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         stop: signals::stop_flag()?,
     };
     // Past the standard library's buffer: every message goes out as it is.
-    let stdout = io::stdout().as_fd().try_clone_to_owned();
-    let stdout = stdout.map_err(|error| Failure::failed(format!("standard output: {error}")))?;
+    let stdout = io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|error| Failure::failed(format!("standard output: {error}")))?;
     server::serve(io::stdin(), File::from(stdout), options).map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `weir config`: the default of every option, and where it is from.
+//! `weir config`: the default of every option, and its source.
 
 use std::process::ExitCode;
 
@@ -20,9 +20,9 @@ pub(crate) const FORMAT: &str = "weir-config/1";
 pub(crate) struct Shown {
     /// `weir-config/1`.
     format: &'static str,
-    /// The files that are looked for here, in the order in which they count.
+    /// Paths of `weir.toml` that are read here, in order of precedence.
     files: Vec<ShownFile>,
-    /// By command and option.
+    /// Settings, sorted by command and option.
     settings: Vec<ShownSetting>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Shown {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ShownFile {
     path: String,
-    /// Whether it is there.
+    /// True if the file exists.
     is_read: bool,
 }
 
@@ -40,18 +40,17 @@ struct ShownFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ShownSetting {
     command: String,
-    /// As it is typed.
+    /// Option as it is typed: `--NAME`.
     option: String,
-    /// As they would be typed; empty: the option has no default. Of a flag: true or false.
+    /// Default values as they would be typed, empty if the option has no default. For a flag: true or false.
     values: Vec<String>,
     /// `environment`, `file` or `default`.
     from: &'static str,
-    /// The variable, or the file with line and column; absent of the option's own default.
+    /// The variable, or the file with line and column; absent for the option's own default.
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<String>,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     let shown = shown(&Defaults::read()?);
     let text = match args.format {
@@ -88,34 +87,26 @@ fn shown(defaults: &Defaults) -> Shown {
             });
         }
     }
-    let files = defaults.files.iter().map(|(path, is_read)| ShownFile {
-        path: path.display().to_string(),
-        is_read: *is_read,
-    });
-    Shown {
-        format: FORMAT,
-        files: files.collect(),
-        settings,
-    }
+    let files = defaults
+        .files
+        .iter()
+        .map(|(path, is_read)| ShownFile { path: path.display().to_string(), is_read: *is_read });
+    Shown { format: FORMAT, files: files.collect(), settings }
 }
 
-/// What the option is where nobody says anything: clap's default, or what its help says.
+/// Returns the option's own default: clap's, or the `[default: …]` of its help.
 fn own_default(option: &Arg) -> Vec<String> {
     let own = option.get_default_values().iter();
-    let own: Vec<String> = own
-        .map(|value| value.to_string_lossy().into_owned())
-        .collect();
+    let own: Vec<String> = own.map(|value| value.to_string_lossy().into_owned()).collect();
     if !own.is_empty() {
         return own;
     }
     let help = option.get_help().map(ToString::to_string);
     let said = help
         .as_deref()
-        .and_then(|help| help.split_once("[default: "));
-    let said = said.and_then(|(_, rest)| rest.split_once(']'));
-    said.map(|(text, _)| text.replace('\n', " "))
-        .into_iter()
-        .collect()
+        .and_then(|help| help.split_once("[default: "))
+        .and_then(|(_, rest)| rest.split_once(']'));
+    said.map(|(text, _)| text.replace('\n', " ")).into_iter().collect()
 }
 
 fn text(shown: &Shown) -> String {
@@ -125,17 +116,20 @@ fn text(shown: &Shown) -> String {
         text += &format!("{}: {state}\n", file.path);
     }
     let widest = |of: fn(&ShownSetting) -> String| {
-        let all = shown.settings.iter().map(of);
-        all.map(|one| one.chars().count()).max().unwrap_or_default()
+        shown.settings.iter().map(of).map(|one| one.chars().count()).max().unwrap_or_default()
     };
-    let value = |one: &ShownSetting| match one.values.is_empty() {
-        true => "-".to_owned(),
-        false => one.values.join(" "),
+    let value = |one: &ShownSetting| {
+        if one.values.is_empty() { "-".to_owned() } else { one.values.join(" ") }
     };
-    let of_users = |one: &&ShownSetting| one.place.is_some();
-    let width = shown.settings.iter().filter(of_users).map(value);
-    let width = width.map(|one| one.chars().count()).max();
-    let width = width.unwrap_or_default().max(24);
+    let width = shown
+        .settings
+        .iter()
+        .filter(|one| one.place.is_some())
+        .map(value)
+        .map(|one| one.chars().count())
+        .max()
+        .unwrap_or_default()
+        .max(24);
     let options = widest(|one| one.option.clone());
     let mut command = "";
     for one in &shown.settings {

@@ -1,20 +1,19 @@
-//! `--confirm`: what is held to limit an arm is turned in a paired trial of its own, and the effect is the proof.
+//! `--confirm`: changes the limiter of an arm in a paired trial of its own; the effect is the proof.
 //!
-//! The trial is a run of a study that is made from the arm: as it is, the same again, and an arm for each parameter that the
-//! finding names. Its load is the arm's own where that leaves requests unanswered or late, or comes in bursts: what queues and fails there need
-//! not show in another one. Elsewhere it is a closed loop of the same connections.
+//! The trial is a run of a study that is made from the arm: the arm as it is, the same again, and an arm for each
+//! parameter that the finding names. It keeps the arm's own load if that leaves requests unanswered or late, or comes
+//! in bursts: its queues and failures need not appear under another load. Otherwise the load is a closed loop of the
+//! same connections.
 //!
-//! What has no parameter, CPU time above all, is not given but taken away: an arm has the same CPUs, and a
-//! quarter less of their time while it has the load. Where that is the limit, it carries about a quarter less. The trial goes to
-//! a folder within the run's own, and what came of it is a record of the run, so that the run's report
-//! is made from its folder as before.
+//! A resource without a parameter, CPU time above all, is taken away instead: an arm has the same CPUs, and a quarter
+//! less of their time while it has the load. If that resource is the limit, the arm carries about a quarter less. The
+//! trial goes to a folder within the run's own, and its result is a record of the run, so that the run's report is made
+//! from its folder as before.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use weir_analysis::findings::{
-    Comparison, CountedReason, Findings, LimiterFindings, LoadFindings, Verdict,
-};
+use weir_analysis::findings::{Comparison, Findings, LimiterFindings, LoadFindings, Verdict};
 use weir_lab::Options;
 use weir_lab::Summary;
 use weir_limits::{Finding, Role, Rules, Way};
@@ -34,35 +33,36 @@ use crate::failure::Failure;
 use crate::progress::Reporter;
 use crate::terminal;
 
-/// Parameters that are turned at most, each in an arm of its own.
+/// Most parameters to change, each in an arm of its own.
 const TURNED: usize = 2;
-/// What is taken away, per cent: more than noise, and not so much that something else becomes the limit.
+/// Share that is taken away, per cent: more than noise, and not so much that something else becomes the limit.
 const TAKEN: u32 = 25;
-/// The rule of validity by which the CPUs of a proxy are others' as well.
+/// Name of the validity rule for a proxy whose CPUs are also used by others.
 const CROWDED: &str = "proxy-crowded";
-/// Response times in a slice, at least: a fifth of it is not measured, and some take twice as long.
+/// Least number of response times per slice: a fifth of a slice is not measured, and some responses take twice as long.
 const RESPONSES: f64 = 10.0;
-/// How long the trial lasts, at most: it ends as soon as it is decided.
+/// Longest time of a trial: it ends as soon as it is decided.
 const LENGTH: Duration = Duration::from_secs(30);
-/// The same for what shows in a long trial alone: twice as long as the kernel remembers ended connections.
+/// Longest time of a trial for a limit that only appears in a long one: twice as long as the kernel remembers ended
+/// connections.
 const LONG: Duration = Duration::from_secs(120);
-/// Name of the arm as it is, and of the same again.
+/// Names of the unchanged arm and of its repetition.
 const AS_IT_IS: &str = "as-it-is";
 const AGAIN: &str = "as-it-is-again";
-/// Blocks of such a trial at least: the exact test of two parameters needs as many.
+/// Least number of blocks in such a trial: the exact test of two parameters needs as many.
 const BLOCKS: u32 = 8;
-/// From which mean response time on slices are so long that a short trial has too few of them.
+/// Mean response time, seconds, above which slices are so long that a short trial has too few of them.
 const LATE_S: f64 = 0.05;
-/// The quantity that says how long a response takes.
+/// Name of the quantity for the time that a response takes.
 const SERVICE_TIME: &str = "service_time";
-/// Name of the arm that something is taken away from.
+/// Name of the arm from which a resource is taken away.
 const LACKING: &str = "with-less";
 
-/// A run and what it says, once what limits its arms has been turned; `options` are those that it is turned with, `None`
-/// where nobody asked for that.
+/// Reads and analyzes a run, after the confirming trials if they are wanted. `options` are those of the trials; `None`
+/// means no trials.
 ///
 /// # Errors
-/// The run cannot be read, or a trial did not come about.
+/// The run cannot be read, or a trial could not be made.
 pub(super) fn read(
     summary: &Summary,
     options: Option<&Options>,
@@ -78,13 +78,7 @@ pub(super) fn read(
         let Some(first) = first.filter(|_| found.confirmations.is_empty()) else {
             continue;
         };
-        let trial = Trial {
-            run: &run,
-            found,
-            first,
-            options,
-            quiet,
-        };
+        let trial = Trial { run: &run, found, first, options, quiet };
         let records = trial.carried_out(&free_name(&run, number))?;
         if options.stop.load(Ordering::Relaxed) {
             break;
@@ -100,7 +94,7 @@ pub(super) fn read(
     Ok((run, findings))
 }
 
-/// What `--confirm` adds to a run's time, to be said before it begins.
+/// Prints what `--confirm` adds to a run's time, before the run begins.
 pub(super) fn promise(quiet: bool) {
     if !quiet {
         let (short, long) = (number::length(LENGTH), number::length(LONG));
@@ -110,36 +104,28 @@ pub(super) fn promise(quiet: bool) {
     }
 }
 
-/// A folder within the run's own, which an attempt that was interrupted may have left.
+/// Returns the name of a new folder within the run's own. An interrupted attempt may have left earlier ones.
 fn free_name(run: &Run, number: usize) -> String {
     let first = format!("confirm-{number}");
     let others = (2..).map(|again| format!("confirm-{number}-{again}"));
     let mut names = std::iter::once(first).chain(others);
-    names
-        .find(|name| !run.dir.join(name).exists())
-        .unwrap_or_default()
+    names.find(|name| !run.dir.join(name).exists()).unwrap_or_default()
 }
 
-/// What an arm is tried with.
+/// Describes the change that an arm tries; `None` if it has none.
 fn tried(arm: &Arm) -> Option<String> {
     let lacks = |taken: Taken| {
         let whose = weir_analysis::limiter::taken_name(taken.from);
         format!("{} % less of {whose}", taken.percent)
     };
-    let changes = arm.changes.iter();
-    let mut changes = changes.map(|(id, level)| format!("{id} at {level}"));
+    let mut changes = arm.changes.iter().map(|(id, level)| format!("{id} at {level}"));
     arm.taken.map(lacks).or_else(|| changes.next())
 }
 
-/// An arm as it is, the same again, an arm for each change, and one that lacks something.
+/// Returns the arms of the trial: the arm as it is, the same again, one for each change, and one that lacks something.
 fn paired(arm: &Arm, changes: Vec<Settings>, taken: Option<Taken>) -> Vec<Arm> {
     let made = |name: String, role, changes: Settings| Arm {
-        settings: arm
-            .settings
-            .clone()
-            .into_iter()
-            .chain(changes.clone())
-            .collect(),
+        settings: arm.settings.clone().into_iter().chain(changes.clone()).collect(),
         name,
         role,
         changes,
@@ -152,9 +138,10 @@ fn paired(arm: &Arm, changes: Vec<Settings>, taken: Option<Taken>) -> Vec<Arm> {
         made(AS_IT_IS.to_owned(), ArmRole::Baseline, Settings::new()),
         made(AGAIN.to_owned(), ArmRole::SameAsBaseline, Settings::new()),
     ];
-    let changes = changes.into_iter().zip(1..);
-    let turned =
-        changes.map(|(change, number)| made(format!("turned-{number}"), ArmRole::Change, change));
+    let turned = changes
+        .into_iter()
+        .zip(1..)
+        .map(|(change, number)| made(format!("turned-{number}"), ArmRole::Change, change));
     arms.extend(turned);
     let lacking = taken.map(|taken| Arm {
         taken: Some(taken),
@@ -164,34 +151,31 @@ fn paired(arm: &Arm, changes: Vec<Settings>, taken: Option<Taken>) -> Vec<Arm> {
     arms
 }
 
-/// More than is carried: a closed loop of the same connections.
+/// Returns the load as a closed loop of the same connections, which demands more than is carried.
 fn closed(load: &LoadSpec) -> LoadSpec {
     let mut load = load.clone();
     load.main.arrivals = ArrivalsSpec::Closed;
     load
 }
 
-/// What an arm is judged by: right answers while it has the load, where some are missing, unless the limit makes answers
-/// late above all; else how late answers are, at the p99 if there are requests enough for that.
+/// Returns the comparison that decides about an arm. It is the rate if that is compared, unless the limit mainly makes
+/// answers late; otherwise the p99 if there are requests enough for it, or the p50.
 fn compared<'a>(load: &'a LoadFindings, arm: &str, is_late: bool) -> Option<&'a Comparison> {
     let of = |metric| load.comparison(arm, metric);
     let is_known = |found: &&Comparison| found.n >= BLOCKS;
     let p99 = || of(Metric::ResponseP99).filter(is_known);
     let rate = || of(Metric::Rate);
-    match is_late {
-        true => p99().or_else(rate),
-        false => rate().or_else(p99),
-    }
-    .or_else(|| of(Metric::ResponseP50))
+    if is_late { p99().or_else(rate) } else { rate().or_else(p99) }
+        .or_else(|| of(Metric::ResponseP50))
 }
 
-/// Whether JSON has room for its ratio.
+/// Returns true if the ratio and its interval are finite, so that JSON can hold them.
 fn is_finite(found: &Comparison) -> bool {
     let (low, high) = found.interval;
     [found.ratio, low, high].into_iter().all(f64::is_finite)
 }
 
-/// The trial of one arm.
+/// A trial that confirms the limiter of one arm.
 struct Trial<'r> {
     run: &'r Run,
     found: &'r LimiterFindings,
@@ -216,7 +200,8 @@ impl Trial<'_> {
         }
     }
 
-    /// The arm against itself with each parameter turned; an error says why there is nothing to turn.
+    /// Makes the study of the arm against itself with each parameter changed; an error says why there is nothing to
+    /// change.
     fn study(&self) -> Result<Study, String> {
         let study = &self.run.header.study;
         let arm = study.arms.iter().find(|arm| arm.name == self.found.arm);
@@ -244,15 +229,8 @@ impl Trial<'_> {
         let length = self.length(keeps);
         // Arrivals that change begin anew in every slice, so slices of another length would have others.
         let is_longer = taken.is_some() || keeps && !load.main.changes();
-        let slice = match is_longer {
-            true => self.slice(arms.len(), length),
-            false => Duration::ZERO,
-        };
-        let question = format!(
-            "Does {} limit {}?",
-            self.first.limiter.replace('_', " "),
-            arm.name
-        );
+        let slice = if is_longer { self.slice(arms.len(), length) } else { Duration::ZERO };
+        let question = format!("Does {} limit {}?", self.first.limiter.replace('_', " "), arm.name);
         Ok(Study {
             name: format!("{}-confirm", study.name),
             title: question.clone(),
@@ -273,10 +251,7 @@ impl Trial<'_> {
             until: Until::Decided,
             budget: None,
             objective: Objective {
-                metric: match self.is_late() {
-                    true => Metric::ResponseP99,
-                    false => Metric::Rate,
-                },
+                metric: if self.is_late() { Metric::ResponseP99 } else { Metric::Rate },
                 within: None,
                 ..study.objective
             },
@@ -287,25 +262,26 @@ impl Trial<'_> {
         })
     }
 
-    /// Whether the arm's own load shows the limit, and a closed loop need not: it asks for more than is answered in time, or
-    /// in bursts, which a closed loop of the same connections has only at its start.
+    /// Returns true if the arm's own load shows the limit and a closed loop need not: the load demands more than is
+    /// answered in time, or comes in bursts, which a closed loop of the same connections has only at its start.
     fn shows_only_here(&self, load: &LoadSpec) -> bool {
         let stretch = &self.found.stretch;
         let shows = stretch.saturated || load.main.changes();
         load.is_open() && shows && stretch.stage.is_none()
     }
 
-    /// Whether the limit makes answers late, and hardly any missing.
+    /// Returns true if the limit makes answers late, and hardly any missing.
     fn is_late(&self) -> bool {
         Rules::builtin().is_late(&self.first.limiter)
     }
 
-    /// How long the trial lasts, at most.
+    /// Returns the longest time of the trial. `keeps`: the arm's own load is kept.
     fn length(&self, keeps: bool) -> Duration {
         let builds_up = self.found.stretch.stage == Some(SearchStage::Hold);
-        match builds_up || self.is_late() || keeps && self.service_s() > LATE_S {
-            true => LONG,
-            false => LENGTH,
+        if builds_up || self.is_late() || keeps && self.service_s() > LATE_S {
+            LONG
+        } else {
+            LENGTH
         }
     }
 
@@ -315,8 +291,8 @@ impl Trial<'_> {
         response.map_or(0.0, |response| response.value)
     }
 
-    /// How long a slice has to be, as far as there is time for it: what an arm has in flight when its slice ends is
-    /// answered in the first part of the next one's, which is not measured.
+    /// Returns the length of a slice, as far as there is time for it. Requests in flight at the end of an arm's slice
+    /// are answered in the first part of the next slice, which is not measured.
     fn slice(&self, arms: usize, length: Duration) -> Duration {
         // Each arm has two slices in each block.
         let slices = 2 * arms as u32 * BLOCKS;
@@ -324,7 +300,8 @@ impl Trial<'_> {
         Duration::from_secs_f64((RESPONSES * self.service_s()).clamp(0.0, most.as_secs_f64()))
     }
 
-    /// What is taken away: whose CPUs the limiter is about.
+    /// Returns the resource to take away: CPU time of the role that the limiter is about. `None` if the limiter has no
+    /// such resource.
     fn taken(&self) -> Option<Taken> {
         let from = match self.first.role {
             Role::Generator => TakenFrom::Generator,
@@ -332,25 +309,17 @@ impl Trial<'_> {
             Role::Origin => TakenFrom::Origin,
         };
         let is_taken = Rules::builtin().takes_away(&self.first.limiter);
-        is_taken.then_some(Taken {
-            from,
-            percent: TAKEN,
-        })
+        is_taken.then_some(Taken { from, percent: TAKEN })
     }
 
-    /// What is turned, each by itself, and to which level. What does not go together with the arm's other settings
-    /// is left out, and so is what is the whole host's.
+    /// Returns the changes to try, each a parameter by itself with its new level. Changes that conflict with the arm's
+    /// other settings are left out, and so are settings of the whole host unless they are allowed.
     fn turned(&self, arm: &Arm, kind: ProxyKind) -> Vec<Settings> {
         let catalog = &self.options.catalog;
-        let newest = self
-            .run
-            .records
-            .iter()
-            .rev()
-            .find_map(|record| match record {
-                Record::Proxy(proxy) if proxy.arm == arm.name => Some(&proxy.effective),
-                _ => None,
-            });
+        let newest = self.run.records.iter().rev().find_map(|record| match record {
+            Record::Proxy(proxy) if proxy.arm == arm.name => Some(&proxy.effective),
+            _ => None,
+        });
         let all = catalog.complete_arm(kind, &arm.settings);
         let turns = self.first.turn.iter().zip(&self.first.ways);
         let turned = turns.filter_map(|(id, way)| {
@@ -378,19 +347,15 @@ impl Trial<'_> {
                 kind,
                 &settings,
                 role,
-                Unsaid::Defaults {
-                    descriptor_limit: u64::MAX,
-                },
+                Unsaid::Defaults { descriptor_limit: u64::MAX },
             );
-            let is_fit = conflicts
-                .iter()
-                .all(|conflict| conflict.severity != Severity::Error);
+            let is_fit = conflicts.iter().all(|conflict| conflict.severity != Severity::Error);
             is_fit.then(|| Settings::from([(id.clone(), level)]))
         });
         turned.take(TURNED).collect()
     }
 
-    /// Carries its study out in a folder within the run's own, and says what came of it.
+    /// Carries the study out in a folder within the run's own, and returns a record of the result for each change.
     fn carried_out(&self, name: &str) -> Result<Vec<ConfirmationRecord>, Failure> {
         let study = match self.study() {
             Err(why) => return Ok(vec![self.nothing(why)]),
@@ -420,11 +385,7 @@ impl Trial<'_> {
             Err(error) => return Err(Failure::of_run(error, Some(&folder))),
         };
         let findings = weir_analysis::analyze(&report::read(&summary.folder)?);
-        let arms = read
-            .study
-            .arms
-            .iter()
-            .filter(|arm| arm.role == ArmRole::Change);
+        let arms = read.study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
         let records = arms.map(|arm| {
             let mut comparisons = findings.loads.iter().filter_map(|load| {
                 let found = compared(load, &arm.name, self.is_late())?;
@@ -447,24 +408,22 @@ impl Trial<'_> {
                     confirmed: weir_analysis::limiter::is_proof(arm.taken, found),
                     ..record
                 },
-                _ => ConfirmationRecord {
-                    why_not: "the trial is not valid".to_owned(),
-                    ..record
-                },
+                _ => ConfirmationRecord { why_not: "the trial is not valid".to_owned(), ..record },
             }
         });
         Ok(records.collect())
     }
 }
 
-/// What others have of the CPUs whose time is taken away, if it is much. An arm that waits for them at each
-/// step is slower with less of their time, whatever its limit is: by up to a third was seen of one that waited for its origin.
+/// Describes the use of the proxy's CPUs by others, if it is large and CPU time of the proxy was taken away. An arm
+/// that waits for others at each step is slower with less of their time, whatever its limit is: up to a third was
+/// observed for one that waited for its origin.
 fn shared_with(load: &LoadFindings, taken: Option<Taken>, baseline: &str) -> Option<String> {
     taken.filter(|taken| taken.from == TakenFrom::Proxy)?;
-    let is_of = |one: &&CountedReason| {
-        one.reason.rule == CROWDED && one.arms.iter().any(|arm| arm == baseline)
-    };
-    let found = load.reasons.iter().find(is_of)?;
+    let found = load
+        .reasons
+        .iter()
+        .find(|one| one.reason.rule == CROWDED && one.arms.iter().any(|arm| arm == baseline))?;
     Some(found.reason.seen.clone())
 }
 
@@ -474,10 +433,6 @@ mod tests {
 
     #[test]
     fn the_quantity_that_slices_rest_on_is_known() {
-        assert!(
-            weir_limits::Quantities::builtin()
-                .get(SERVICE_TIME)
-                .is_some()
-        );
+        assert!(weir_limits::Quantities::builtin().get(SERVICE_TIME).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! `weir doctor`: what stands against a load. Reads, and changes nothing.
+//! `weir doctor`: the settings that would limit a load. Reads, and changes nothing.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,6 @@ use crate::commands::{flag, kube};
 use crate::failure::{FAILED, Failure};
 use crate::terminal;
 
-/// Runs the command.
 pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     let asked = asked(&args)?;
     let format = args.format;
@@ -42,16 +41,12 @@ pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
             terminal::print(&masked(&json))?;
         }
     }
-    Ok(match examination.has_errors() {
-        true => ExitCode::from(FAILED),
-        false => ExitCode::SUCCESS,
-    })
+    Ok(if examination.has_errors() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// What is read of a cluster.
+/// Reads facts about the pods of a cluster that match the selector. An error if there are no such pods.
 fn facts_of(on: &str, selector: Option<&str>) -> Result<ClusterFacts, Failure> {
-    let selector = selector.map(|text| kube::read("--selector", text));
-    let selector = selector.transpose()?;
+    let selector = selector.map(|text| kube::read("--selector", text)).transpose()?;
     let cluster = kube::connect(on)?;
     let facts = cluster.facts(selector.as_ref()).map_err(kube::refused)?;
     if facts.pods.is_empty() {
@@ -67,9 +62,7 @@ fn facts_of(on: &str, selector: Option<&str>) -> Result<ClusterFacts, Failure> {
 
 fn asked(args: &DoctorArgs) -> Result<Asked, Failure> {
     let rate = |name: &str, text: &Option<String>| {
-        text.as_deref()
-            .map(|text| flag(name, parse_rate(text)))
-            .transpose()
+        text.as_deref().map(|text| flag(name, parse_rate(text))).transpose()
     };
     Ok(Asked {
         connections: args.connections,

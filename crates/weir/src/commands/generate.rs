@@ -1,4 +1,4 @@
-//! `weir generate`: what installers need, made from the options themselves.
+//! `weir generate`: files that installers need, made from the options themselves.
 
 use std::fs;
 use std::process::ExitCode;
@@ -9,7 +9,6 @@ use crate::args::{self, Args, GenerateArgs};
 use crate::failure::Failure;
 use crate::{schemas, terminal};
 
-/// Runs the command.
 pub(crate) fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
     match args {
         GenerateArgs::Completions { shell } => {
@@ -28,21 +27,19 @@ pub(crate) fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
                 })?;
         }
         GenerateArgs::Schema { name: None } => {
-            let names = schemas::names().map(|name| format!("{name}\n"));
-            terminal::print(&names.collect::<String>())?;
+            terminal::print(&schemas::names().map(|name| format!("{name}\n")).collect::<String>())?;
         }
         GenerateArgs::Schema { name: Some(name) } => {
-            let unknown = || {
+            terminal::print(&schemas::schema(&name).ok_or_else(|| {
                 let failure = Failure::input(format!("there is no schema called `{name}`"));
                 failure.hint("`weir generate schema` lists them")
-            };
-            terminal::print(&schemas::schema(&name).ok_or_else(unknown)?)?;
+            })?)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The commands that help lists: completions would offer the others too.
+/// Returns the command line interface without hidden commands, which completions would otherwise offer.
 fn listed() -> Command {
     let all = Args::command();
     let commands = all.get_subcommands().filter(|one| !one.is_hide_set());

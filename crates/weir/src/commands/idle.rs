@@ -1,4 +1,4 @@
-//! Options of `weir run` that cannot have their effect with the study at hand.
+//! Detection of options of `weir run` that have no effect with the study at hand.
 
 use std::time::Duration;
 
@@ -9,16 +9,14 @@ use weir_study::{CheckContext, Scale};
 use crate::args::RunArgs;
 use crate::commands::study::{self, Read};
 
-/// A study's loads, whatever `--time` makes of them.
+/// Returns a study's loads with their durations, which `--time` changes, set to zero.
 fn untimed(study: &Study) -> Vec<LoadSpec> {
     let mut loads = study.loads.clone();
-    loads
-        .iter_mut()
-        .for_each(|load| load.duration = Duration::ZERO);
+    loads.iter_mut().for_each(|load| load.duration = Duration::ZERO);
     loads
 }
 
-/// A sentence for each.
+/// Returns a sentence for each option without effect.
 pub(crate) fn options(
     args: &RunArgs,
     read: &Read,
@@ -28,18 +26,12 @@ pub(crate) fn options(
     let mut said = Vec::new();
     let mut say = |option: &str, why: &str| said.push(format!("{option} has no effect: {why}"));
     if args.lab.allow_host_settings && weir_lab::of_host(&read.study, catalog).is_empty() {
-        say(
-            "--allow-host-settings",
-            "no arm changes a setting of the whole host",
-        );
+        say("--allow-host-settings", "no arm changes a setting of the whole host");
     }
     let controller = read.study.controlled();
     if args.lab.node_sysctls && controller.is_none_or(|(_, spec)| spec.sysctls != SysctlMeans::Node)
     {
-        say(
-            "--node-sysctls",
-            "the study has no controller with `sysctls: node`",
-        );
+        say("--node-sysctls", "the study has no controller with `sysctls: node`");
     }
     if args.lab.place.is_empty() {
         if !args.lab.ssh.ssh_option.is_empty() {

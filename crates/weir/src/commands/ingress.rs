@@ -1,4 +1,4 @@
-//! `ingress/NAME` in the place of a URL: what an Ingress of a cluster serves is asked, at its address.
+//! `ingress/NAME` in place of a URL: sends requests to the server of an Ingress, at its address.
 
 use std::path::Path;
 
@@ -7,21 +7,22 @@ use crate::commands::kube;
 use crate::failure::Failure;
 use crate::{names, terminal};
 
-/// How an Ingress is told from a URL and from a study.
+/// Prefix that distinguishes an Ingress from a URL and from a study.
 const PREFIX: &str = "ingress/";
 
-/// The name of the Ingress that is meant. A study may be in a folder of that name.
+/// Returns the name of the Ingress in place of the URL. `None` for a URL, or for an existing path such as a study in a
+/// folder `ingress`.
 fn named(flow: &FlowArgs) -> Option<&str> {
     let url = flow.url.as_deref()?;
     let name = url.strip_prefix(PREFIX)?;
     (!Path::new(url).exists()).then_some(name)
 }
 
-/// Puts the URL of an Ingress, its address and the pods of its proxy in the place of its name, where one was typed, and says
-/// where they are from. What was typed besides stays. `is_sampled`: the proxy's pods are looked at.
+/// Replaces the name of an Ingress by its URL, its address and the pods of its proxy, and prints their source. Address
+/// and pods that were given as options stay. `is_sampled`: the proxy's pods are sampled.
 ///
 /// # Errors
-/// No cluster is named, or the Ingress is not clear.
+/// No cluster is named, or the Ingress is ambiguous.
 pub(crate) fn resolve(
     flow: &mut FlowArgs,
     pods: &mut PodArgs,
@@ -39,8 +40,7 @@ pub(crate) fn resolve(
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, name),
     };
-    let served = kube::connect(on)?.ingress(namespace, name);
-    let served = served.map_err(kube::refused)?;
+    let served = kube::connect(on)?.ingress(namespace, name).map_err(kube::refused)?;
     if !is_quiet {
         for line in &served.said {
             terminal::tell(&format!("{line}\n"));

@@ -1,4 +1,4 @@
-//! `weir kube`, and what `--on` means.
+//! `weir kube`, and the options about pods of other commands.
 
 use std::fs;
 use std::process::ExitCode;
@@ -20,26 +20,19 @@ use crate::commands::{flag, study};
 use crate::failure::Failure;
 use crate::terminal;
 
-/// How long pods may take until they run where nobody says: an image has to be pulled.
+/// Default time for pods to start: an image has to be pulled.
 const WITHIN: Duration = Duration::from_secs(120);
-/// Memory of a generator where nobody says, MiB.
+/// Default memory of a generator, MiB.
 const MEMORY_MIB: u32 = 1024;
-/// The run's name in what is only printed.
+/// Name of the run in objects that are only printed.
 const RUN: &str = "weir-00000000";
 
-/// Runs the command.
 pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
     match args {
         KubeArgs::Image(args) => write_image(args)?,
         KubeArgs::Render(args) => render(args)?,
         KubeArgs::Rights(args) => {
-            let RightsArgs {
-                user,
-                namespace,
-                study,
-                proxy_pods,
-                ingress,
-            } = args;
+            let RightsArgs { user, namespace, study, proxy_pods, ingress } = args;
             let mut text = weir_kube::manifest(namespace, user);
             if *ingress {
                 text += &weir_kube::manifest_of_ingress(namespace, user);
@@ -58,7 +51,7 @@ pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of the image where nobody says another.
+/// Returns the default name of the image.
 fn image_name() -> String {
     format!("localhost/weir:{}", env!("CARGO_PKG_VERSION"))
 }
@@ -80,10 +73,7 @@ fn write_image(args: &ImageArgs) -> Result<(), Failure> {
     let output = args.output.display();
     weir_files::write_output(&args.output, &archive)
         .map_err(|error| Failure::failed(format!("cannot write {output}: {error}")))?;
-    terminal::print(&format!(
-        "{output}: {name}, {} MiB\n",
-        archive.len().div_ceil(1 << 20)
-    ))
+    terminal::print(&format!("{output}: {name}, {} MiB\n", archive.len().div_ceil(1 << 20)))
 }
 
 fn render(args: &RenderArgs) -> Result<(), Failure> {
@@ -104,7 +94,7 @@ fn render(args: &RenderArgs) -> Result<(), Failure> {
     terminal::print(&text)
 }
 
-/// What an arm changes in objects that are somebody else's, as comments: `kubectl apply` is not to make it.
+/// Describes an arm's changes to existing objects of the cluster, as comments: `kubectl apply` must not make them.
 fn changes(study: &Study, arm: &Arm) -> String {
     let changes = weir_lab::changes_of(study, &Catalog::builtin(), arm);
     let Some(_) = study.controlled() else {
@@ -112,28 +102,30 @@ fn changes(study: &Study, arm: &Arm) -> String {
     };
     let lines: String = changes
         .iter()
-        .map(|(object, at, value)| match value.is_null() {
-            true => format!("#   {object}: {at} = nothing\n"),
-            false => format!("#   {object}: {at} = {value}\n"),
+        .map(|(object, at, value)| {
+            if value.is_null() {
+                format!("#   {object}: {at} = nothing\n")
+            } else {
+                format!("#   {object}: {at} = {value}\n")
+            }
         })
         .collect();
-    let what = match changes.is_empty() {
-        true => "changes nothing",
-        false => "changes, while it is measured",
-    };
+    let what = if changes.is_empty() { "changes nothing" } else { "changes, while it is measured" };
     format!("# arm {} {what}\n{lines}", arm.name)
 }
 
-/// Refuses a study whose proxy has a controller where that cannot be.
+/// Refuses a study with a controller if its loads, its arms or the run's places do not allow that, and `--generators 0`
+/// without a purpose.
 pub(super) fn can_be_controlled(study: &Study, places: &PlaceSpec) -> Result<(), Failure> {
     if study.controlled().is_none() {
         let is_idle = places.has_cluster() && places.sends_from_here() && !places.has_proxy_pods();
-        return match is_idle {
-            true => Err(Failure::input(
+        return if is_idle {
+            Err(Failure::input(
                 "--generators 0 is for a study whose proxy has a `controller`: nothing of this one is in a cluster",
             )
-            .hint("name the pods of its proxy, if it has some: --proxy-pods NAMESPACE/KEY=VALUE")),
-            false => Ok(()),
+            .hint("name the pods of its proxy, if it has some: --proxy-pods NAMESPACE/KEY=VALUE"))
+        } else {
+            Ok(())
         };
     }
     if study.until == Until::Decided && study.is_in_turn() {
@@ -148,16 +140,16 @@ pub(super) fn can_be_controlled(study: &Study, places: &PlaceSpec) -> Result<(),
         )
         .hint("leave `beside` out: the arms are searched one after the other, on the same instance"));
     }
-    match places.has_cluster() {
-        true => Ok(()),
-        false => Err(Failure::input(
-            "the study changes objects of a cluster, and none is named",
-        )
-        .hint("name it: --on kubernetes:CONTEXT, with --generators 0 to send the load from this host")),
+    if places.has_cluster() {
+        Ok(())
+    } else {
+        Err(Failure::input("the study changes objects of a cluster, and none is named").hint(
+            "name it: --on kubernetes:CONTEXT, with --generators 0 to send the load from this host",
+        ))
     }
 }
 
-/// Refuses a study whose proxies are not where pods can ask them.
+/// Refuses a study of which weir would start a proxy on this host, where pods cannot reach it.
 pub(super) fn can_be_sent_to(study: &Study) -> Result<(), Failure> {
     let is_started = |arm: &&Arm| study.proxy_of(arm).is_started();
     let Some(arm) = study.arms.iter().find(is_started) else {
@@ -172,12 +164,13 @@ pub(super) fn can_be_sent_to(study: &Study) -> Result<(), Failure> {
     ))
 }
 
-/// The image of weir that pods have.
+/// Returns the image of weir for the pods.
 pub(super) fn image(args: &WantedArgs) -> String {
     args.image.clone().unwrap_or_else(image_name)
 }
 
-/// The places of a run with its generators in pods, where `--on` says so. `has_others`: there may be other pods.
+/// Adds the cluster of `--on` and its pods to the places of a run. `has_others`: other pods than generators may be
+/// made.
 pub(super) fn places(
     args: &PodArgs,
     places: PlaceSpec,
@@ -185,9 +178,9 @@ pub(super) fn places(
 ) -> Result<PlaceSpec, Failure> {
     let Some(on) = &args.on else {
         return match idle(&args.wanted) {
-            Some(option) => Err(Failure::input(format!(
-                "{option} is about pods, and no --on names a cluster"
-            ))),
+            Some(option) => {
+                Err(Failure::input(format!("{option} is about pods, and no --on names a cluster")))
+            }
             None => Ok(places),
         };
     };
@@ -202,20 +195,16 @@ pub(super) fn places(
             Some(option) => Err(Failure::input(format!(
                 "{option} is about pods, and --generators 0 makes none"
             ))),
-            None => Ok(places
-                .of_proxy(proxy_pods(&args.wanted)?)
-                .in_cluster(connect(on)?)),
+            None => Ok(places.of_proxy(proxy_pods(&args.wanted)?).in_cluster(connect(on)?)),
         };
     }
     let wanted = wanted(&args.wanted)?;
     let cluster = connect(on)?;
-    let places = places
-        .of_proxy(wanted.proxy.clone())
-        .in_cluster(cluster.clone());
+    let places = places.of_proxy(wanted.proxy.clone()).in_cluster(cluster.clone());
     Ok(places.with_pods(Pods::new(cluster, wanted)))
 }
 
-/// The cluster that `--on` names.
+/// Connects to the cluster that `--on` names.
 pub(crate) fn connect(on: &str) -> Result<Cluster, Failure> {
     let target: Target = read("--on", on)?;
     // Somebody who sees it can stop it.
@@ -223,33 +212,27 @@ pub(crate) fn connect(on: &str) -> Result<Cluster, Failure> {
     let cluster = Cluster::connect(None, &target, may_guess).map_err(refused)?;
     if !target.has_context() {
         let (context, namespace) = (cluster.context(), cluster.namespace());
-        terminal::tell(&format!(
-            "Cluster: context {context}, namespace {namespace}\n"
-        ));
+        terminal::tell(&format!("Cluster: context {context}, namespace {namespace}\n"));
     }
     Ok(cluster)
 }
 
-/// A failure of the cluster, or of what was asked of it.
+/// Converts an error about a cluster to a failure: bad input or failed.
 pub(crate) fn refused(error: KubeError) -> Failure {
     let hint = error.hint();
-    let failure = match error.is_input() {
-        true => Failure::input(error),
-        false => Failure::failed(error),
-    };
+    let failure = if error.is_input() { Failure::input(error) } else { Failure::failed(error) };
     failure.maybe_hint(hint)
 }
 
 pub(super) fn read<T: FromStr<Err = Unclear>>(option: &str, text: &str) -> Result<T, Failure> {
-    text.parse()
-        .map_err(|error| Failure::input(format!("{option}: {error}")))
+    text.parse().map_err(|error| Failure::input(format!("{option}: {error}")))
 }
 
 fn read_all<T: FromStr<Err = Unclear>>(option: &str, texts: &[String]) -> Result<Vec<T>, Failure> {
     texts.iter().map(|text| read(option, text)).collect()
 }
 
-/// The pods that are named as the proxy's.
+/// Reads `--proxy-pods`.
 fn proxy_pods(args: &WantedArgs) -> Result<Option<ProxyPods>, Failure> {
     let text = args.proxy_pods.as_deref();
     text.map(|text| read("--proxy-pods", text)).transpose()
@@ -257,25 +240,19 @@ fn proxy_pods(args: &WantedArgs) -> Result<Option<ProxyPods>, Failure> {
 
 fn wanted(args: &WantedArgs) -> Result<Wanted, Failure> {
     let at_least_one = |option: &str, number: Option<u32>| match number.unwrap_or(1) {
-        0 => Err(Failure::input(format!(
-            "{option} 0: at least one is needed"
-        ))),
+        0 => Err(Failure::input(format!("{option} 0: at least one is needed"))),
         number => Ok(number),
     };
-    let memory = args
-        .pod_memory
-        .as_deref()
-        .map(|text| flag("--pod-memory", parse_bytes(text)));
-    let within = args
-        .pods_within
-        .as_deref()
-        .map(|text| flag("--pods-within", parse_duration(text)));
-    let mib = |bytes: u64| u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
+    let memory = args.pod_memory.as_deref().map(|text| flag("--pod-memory", parse_bytes(text)));
+    let within =
+        args.pods_within.as_deref().map(|text| flag("--pods-within", parse_duration(text)));
     Ok(Wanted {
         generators: at_least_one("--generators", args.generators)?,
         image: image(args),
         cpus: at_least_one("--pod-cpus", args.pod_cpus)?,
-        memory_mib: memory.transpose()?.map_or(MEMORY_MIB, mib),
+        memory_mib: memory
+            .transpose()?
+            .map_or(MEMORY_MIB, |bytes| u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX)),
         nodes: read_all("--node-selector", &args.node_selector)?,
         tolerations: read_all("--toleration", &args.toleration)?,
         proxy: proxy_pods(args)?,
@@ -285,15 +262,13 @@ fn wanted(args: &WantedArgs) -> Result<Wanted, Failure> {
     })
 }
 
-/// The options of an origin server, as its own command reads them. Where it listens is not for the user to say.
+/// Reads the options of an origin server as `weir origin` does, and refuses those that a pod cannot have, such as its
+/// address.
 fn origin_options(text: &str) -> Result<Vec<String>, Failure> {
     let wrong =
         |why: String| Failure::input(format!("--origin-pod: `{text}` is not understood: {why}"));
     let words = shlex::split(text).ok_or_else(|| wrong("a quote is not closed".to_owned()))?;
-    let line = ["weir", "origin"]
-        .into_iter()
-        .map(str::to_owned)
-        .chain(words.clone());
+    let line = ["weir", "origin"].into_iter().map(str::to_owned).chain(words.clone());
     let command = match Args::try_parse_from(line).map_err(|error| error.kind()) {
         Ok(args) => args.command,
         Err(kind) => return Err(wrong(kind.to_string())),
@@ -301,13 +276,14 @@ fn origin_options(text: &str) -> Result<Vec<String>, Failure> {
     let Command::Origin(origin) = command else {
         return Err(wrong("it is another command".to_owned()));
     };
-    match origin.listen == ["127.0.0.1:8000"] && origin.file.is_none() {
-        true => Ok(words),
-        false => Err(wrong("--listen and --file are not for a pod".to_owned())),
+    if origin.listen == ["127.0.0.1:8000"] && origin.file.is_none() {
+        Ok(words)
+    } else {
+        Err(wrong("--listen and --file are not for a pod".to_owned()))
     }
 }
 
-/// An option about pods that is given.
+/// Returns the first given option about pods.
 fn idle(args: &WantedArgs) -> Option<&'static str> {
     let all = [
         (args.generators.is_some(), "--generators"),
@@ -321,7 +297,5 @@ fn idle(args: &WantedArgs) -> Option<&'static str> {
         (args.origin_pod.is_some(), "--origin-pod"),
         (args.pods_within.is_some(), "--pods-within"),
     ];
-    all.into_iter()
-        .find(|(is_given, _)| *is_given)
-        .map(|(_, option)| option)
+    all.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
 }

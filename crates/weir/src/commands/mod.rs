@@ -1,4 +1,4 @@
-//! One module for each command: from what was typed to what is done.
+//! One module for each command, which carries out the parsed arguments.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,12 +38,9 @@ mod sysctl;
 mod time;
 mod wait;
 
-/// Carries a command out.
+/// Runs a command.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(
-        command,
-        Command::Run(_) | Command::Capacity(_) | Command::Agent
-    ) {
+    if matches!(command, Command::Run(_) | Command::Capacity(_) | Command::Agent) {
         weir_files::keep_to_oneself();
     }
     if prints(&command) {
@@ -82,7 +79,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Whether a command may start proxies on this host.
+/// Returns true if a command may start proxies on this host.
 fn needs_networks(command: &Command) -> bool {
     match command {
         Command::Run(args) => is_here(&args.lab),
@@ -92,12 +89,12 @@ fn needs_networks(command: &Command) -> bool {
     }
 }
 
-/// Whether no other host has a role.
+/// Returns true if no other host has a role.
 fn is_here(lab: &LabArgs) -> bool {
     lab.place.is_empty() && lab.pods.on.is_none()
 }
 
-/// Whether a command has something to say on standard output.
+/// Returns true if a command writes to standard output.
 fn prints(command: &Command) -> bool {
     match command {
         Command::Load(args) => args.output.is_none(),
@@ -108,13 +105,13 @@ fn prints(command: &Command) -> bool {
     }
 }
 
-/// The value of a flag, or a message that names the flag.
+/// Returns the value of a flag, or an error that names the flag.
 fn flag<T>(name: &str, parsed: Result<T, QuantityError>) -> Result<T, Failure> {
     parsed.map_err(|error| Failure::input(format!("{name}: {error}")))
 }
 
-/// Refuses an output that cannot be written before anything is measured. What an earlier result left there stays
-/// until there is something to put in its place.
+/// Checks that an output can be written, before anything is measured. An earlier result in the file is kept until a new
+/// one replaces it.
 fn can_be_written(path: &Path) -> Result<(), Failure> {
     // Whoever reads a pipe would hear its end.
     if weir_files::is_fifo(path) {
@@ -125,7 +122,7 @@ fn can_be_written(path: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))
 }
 
-/// Writes a result, perhaps with colours, where it was asked for.
+/// Writes a result to the file, or to standard output, where it may have colours.
 fn deliver(text: &str, output: Option<&Path>) -> Result<(), Failure> {
     match output {
         None => terminal::print_painted(text),

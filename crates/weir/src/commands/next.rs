@@ -1,4 +1,4 @@
-//! Commands to go on with after a run, each with its purpose: they can be pasted.
+//! Commands to continue with after a run, each with its purpose. They can be pasted into a shell.
 
 use weir_analysis::findings::{Findings, Verdict};
 use weir_host::journal::quoted;
@@ -7,7 +7,7 @@ use weir_record::Run;
 
 use super::patch::choice::best_arm;
 
-/// After a run, whose own messages say how an interrupted one goes on.
+/// Returns the commands after a run. A message of the run itself says how to continue an interrupted one.
 pub(crate) fn of_run(run: &Run, findings: &Findings) -> Vec<(String, String)> {
     let all = (
         format!("weir report {} --full", folder(run)),
@@ -16,7 +16,7 @@ pub(crate) fn of_run(run: &Run, findings: &Findings) -> Vec<(String, String)> {
     patch(run, findings).into_iter().chain([all]).collect()
 }
 
-/// After a look at the report of a run, which may have been cut short.
+/// Returns the commands after the report of a run, which may have been interrupted.
 pub(crate) fn of_report(run: &Run, findings: &Findings) -> Vec<(String, String)> {
     let resume = (run.outcome() != Some(Outcome::Complete)).then(|| {
         let command = format!("weir {} --resume {}", subcommand(run), folder(run));
@@ -25,26 +25,20 @@ pub(crate) fn of_report(run: &Run, findings: &Findings) -> Vec<(String, String)>
     resume.into_iter().chain(of_run(run, findings)).collect()
 }
 
-/// Subcommand of weir that made the run: only `weir capacity` asks servers by their URL.
+/// Returns the subcommand of weir that made the run: only `weir capacity` takes the URL of a server.
 fn subcommand(run: &Run) -> &'static str {
     let study = &run.header.study;
-    let mut external = study
-        .arms
-        .iter()
-        .filter_map(|arm| study.proxy_of(arm).external.as_ref());
-    if external.any(|external| external.named.is_some()) {
-        "capacity"
-    } else {
-        "run"
-    }
+    let mut external = study.arms.iter().filter_map(|arm| study.proxy_of(arm).external.as_ref());
+    if external.any(|external| external.named.is_some()) { "capacity" } else { "run" }
 }
 
-/// The run's folder as a word of the shell.
+/// Returns the run's folder, quoted for the shell.
 fn folder(run: &Run) -> String {
     quoted(&run.dir.display().to_string()).into_owned()
 }
 
-/// Prints what the best arm changes; `None` where no arm is better, or weir has nothing to print of it.
+/// Returns the command that prints the changes of the best arm; `None` if no arm is better, or weir has no changes of
+/// it to print.
 fn patch(run: &Run, findings: &Findings) -> Option<(String, String)> {
     let study = &run.header.study;
     let Some(found) = &findings.capacity else {

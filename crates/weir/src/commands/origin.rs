@@ -1,4 +1,4 @@
-//! `weir origin`: an origin server by itself.
+//! `weir origin`: runs an origin server without a study.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,17 +15,13 @@ use crate::commands::flag;
 use crate::failure::Failure;
 use crate::{names, signals, terminal};
 
-/// How often the end is looked for.
+/// Time between checks for the end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs the command.
 pub(crate) fn run(args: OriginArgs) -> Result<ExitCode, Failure> {
     let config = config(&args)?;
-    let duration = args
-        .duration
-        .as_deref()
-        .map(|text| flag("-d", parse_duration(text)))
-        .transpose()?;
+    let duration =
+        args.duration.as_deref().map(|text| flag("-d", parse_duration(text))).transpose()?;
     let stop = signals::stop_flag()?;
     let origin = Origin::start(config).map_err(cannot_serve)?;
     for address in origin.addresses() {
@@ -53,11 +49,7 @@ fn cannot_serve(error: io::Error) -> Failure {
 }
 
 fn config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
-    let listen = args
-        .listen
-        .iter()
-        .map(|text| address(text))
-        .collect::<Result<Vec<_>, _>>()?;
+    let listen = args.listen.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
     let mut config = OriginConfig::new(listen);
     config.content = match &args.file {
         Some(path) => Content::file(path)
@@ -78,11 +70,7 @@ fn config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
         let failure = Failure::input("--concurrency: without a delay no request waits");
         return Err(failure.hint("add --delay 2ms: 500 requests/s, one after the other"));
     }
-    config.stalls = args
-        .stall
-        .iter()
-        .map(|text| stall(text))
-        .collect::<Result<_, _>>()?;
+    config.stalls = args.stall.iter().map(|text| stall(text)).collect::<Result<_, _>>()?;
     if let Some(text) = &args.cpus {
         let set: CpuSet = flag("--cpus", text.parse())?;
         config.cpus = set.cpus().to_vec();
@@ -95,8 +83,10 @@ fn address(text: &str) -> Result<SocketAddr, Failure> {
         Failure::input(format!("--listen {text}: {error}"))
             .hint("an address looks like 127.0.0.1:8000 or [::1]:8000")
     })?;
-    let none = || Failure::input(format!("--listen {text}: the name has no address"));
-    addresses.into_iter().next().ok_or_else(none)
+    addresses
+        .into_iter()
+        .next()
+        .ok_or_else(|| Failure::input(format!("--listen {text}: the name has no address")))
 }
 
 fn delay(text: &str) -> Result<DelaySpec, Failure> {
@@ -127,8 +117,5 @@ fn stall(text: &str) -> Result<Stall, Failure> {
             .hint("1s@5s freezes for 1 s, 5 s after the first request")
     })?;
     let time = |text: &str| flag("--stall", parse_duration(text));
-    Ok(Stall {
-        at: time(at)?,
-        length: time(length)?,
-    })
+    Ok(Stall { at: time(at)?, length: time(length)? })
 }

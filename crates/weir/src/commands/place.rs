@@ -1,4 +1,4 @@
-//! Hosts that ssh reaches, as they are named on the command line.
+//! Hosts given on the command line, which ssh reaches.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use weir_lab::{PlaceSpec, Role};
 use crate::args::{self, SshArgs};
 use crate::failure::Failure;
 
-/// How long it may take to have an agent on another host.
+/// Longest time to start an agent on another host.
 const CONNECT: Duration = Duration::from_secs(90);
 
-/// An agent on a host.
+/// Starts an agent on a host and connects to it.
 pub(crate) fn connect(host: &str, words: &SshArgs) -> Result<Client, Failure> {
     let place = SshPlace {
         options: words.ssh_option.clone(),
@@ -23,17 +23,14 @@ pub(crate) fn connect(host: &str, words: &SshArgs) -> Result<Client, Failure> {
     let weir = Path::new("/proc/self/exe");
     let connected = ssh::connect(&place, weir, args::version(), CONNECT).map_err(|error| {
         let (hint, is_input) = (error.hint(), error.is_input());
-        let failure = match is_input {
-            true => Failure::input(error),
-            false => Failure::failed(error),
-        };
+        let failure = if is_input { Failure::input(error) } else { Failure::failed(error) };
         failure.maybe_hint(hint)
     })?;
     Ok(ssh::client(host, connected))
 }
 
-/// `generator=HOST`, `proxy=HOST`, `origin=HOST`, each at most once; `all=HOST` for all three. Of generators there may be
-/// several: `generator=HOST,HOST`.
+/// Reads the places of roles: `generator=HOST`, `proxy=HOST`, `origin=HOST`, each at most once; `all=HOST` for all
+/// three. Several generators are given as `generator=HOST,HOST`.
 pub(crate) fn roles(places: &[String], words: &SshArgs) -> Result<PlaceSpec, Failure> {
     let mut spec = PlaceSpec::new(words.ssh_option.clone(), words.agent.clone());
     for text in places {
@@ -59,10 +56,7 @@ pub(crate) fn roles(places: &[String], words: &SshArgs) -> Result<PlaceSpec, Fai
         if hosts.iter().any(|host| host.is_empty()) {
             return Err(unclear(text, "one of its hosts has no name"));
         }
-        for (host, &role) in hosts
-            .iter()
-            .flat_map(|host| roles.iter().map(move |it| (host, it)))
-        {
+        for (host, &role) in hosts.iter().flat_map(|host| roles.iter().map(move |it| (host, it))) {
             spec.put(role, (*host).to_owned());
         }
         hosts.sort_unstable();
@@ -88,10 +82,7 @@ mod tests {
 
     fn read(places: &[&str]) -> Result<PlaceSpec, Failure> {
         let places: Vec<String> = places.iter().map(ToString::to_string).collect();
-        let words = SshArgs {
-            ssh_option: Vec::new(),
-            agent: None,
-        };
+        let words = SshArgs { ssh_option: Vec::new(), agent: None };
         roles(&places, &words)
     }
 
@@ -100,12 +91,7 @@ mod tests {
         const HERE: Option<&str> = None;
         for (places, generators, proxy, origin) in [
             (&[][..], &[HERE][..], HERE, HERE),
-            (
-                &["proxy=web1", "origin=me@app1"],
-                &[HERE],
-                Some("web1"),
-                Some("me@app1"),
-            ),
+            (&["proxy=web1", "origin=me@app1"], &[HERE], Some("web1"), Some("me@app1")),
             (&["all=a"], &[Some("a")], Some("a"), Some("a")),
             (&["generator=a"], &[Some("a")], HERE, HERE),
             (

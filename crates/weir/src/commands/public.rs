@@ -1,4 +1,4 @@
-//! Servers on public addresses: load at somebody else's expense needs their word.
+//! Protection of servers on public addresses: a load at somebody else's expense needs the user's confirmation.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,8 +17,8 @@ use crate::failure::Failure;
 /// word: a page with its pictures is as much.
 const UNASKED: f64 = 100.0;
 
-/// Refuses to go on with a run whose load goes to a public address that nobody speaks for this time: its folder may come from
-/// anywhere. What is no run at all is said by whoever goes on with it.
+/// Refuses to resume a run whose load goes to a public address, unless this is confirmed again: its folder may come
+/// from anywhere. A folder without a run is left to the code that resumes it.
 pub(super) fn check_folder(folder: &Path, args: &LabArgs) -> Result<(), Failure> {
     if !folder.join(HEADER_FILE).exists() {
         return Ok(());
@@ -36,9 +36,7 @@ pub(super) fn check_folder(folder: &Path, args: &LabArgs) -> Result<(), Failure>
 pub(super) fn check(study: &mut Study, args: &LabArgs) -> Result<(), Failure> {
     let proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
     // Connections to all arms stay open, whoever has the load.
-    let hosts: Vec<SocketAddr> = proxies
-        .flat_map(|proxy| hosts(addresses_of(proxy)))
-        .collect();
+    let hosts: Vec<SocketAddr> = proxies.flat_map(|proxy| hosts(addresses_of(proxy))).collect();
     if !study.capacity.is_empty() {
         return agreed(hosts, args.yes_this_is_mine);
     }
@@ -51,20 +49,15 @@ pub(super) fn check(study: &mut Study, args: &LabArgs) -> Result<(), Failure> {
 
 /// Where an arm may find its proxy that weir does not start: at any of its controller's instances.
 fn addresses_of(proxy: &ProxySpec) -> impl Iterator<Item = SocketAddr> {
-    let beside = proxy
-        .controller
-        .iter()
-        .flat_map(|controller| &controller.beside);
-    let specs = proxy.external.iter().chain(beside.map(|one| &one.at));
-    specs.flat_map(ExternalSpec::addresses)
+    let beside = proxy.controller.iter().flat_map(|controller| &controller.beside);
+    proxy.external.iter().chain(beside.map(|one| &one.at)).flat_map(ExternalSpec::addresses)
 }
 
 /// The public ones of a server's addresses, one of each host, whatever its ports.
 pub(super) fn hosts(addresses: impl IntoIterator<Item = SocketAddr>) -> Vec<SocketAddr> {
-    let public = addresses
+    let by_ip: BTreeMap<IpAddr, SocketAddr> = addresses
         .into_iter()
-        .filter(|address| is_public(address.ip()));
-    let by_ip: BTreeMap<IpAddr, SocketAddr> = public
+        .filter(|address| is_public(address.ip()))
         .map(|address| (address.ip().to_canonical(), address))
         .collect();
     by_ip.into_values().collect()
@@ -107,9 +100,9 @@ fn most_in_a_second(flow: &FlowSpec) -> f64 {
         _ if flow.is_held() => 0.0,
         // However fast they come.
         (Some(limit), _) if limit as f64 <= UNASKED => limit as f64,
-        (_, Spacing::Burst { size }) => flow
-            .rate()
-            .map_or(f64::INFINITY, |rate| rate.max(size.into())),
+        (_, Spacing::Burst { size }) => {
+            flow.rate().map_or(f64::INFINITY, |rate| rate.max(size.into()))
+        }
         _ => flow.rate().unwrap_or(f64::INFINITY),
     };
     let renewed = match flow.lifetime {
@@ -121,7 +114,7 @@ fn most_in_a_second(flow: &FlowSpec) -> f64 {
     requests.max(connections).max(renewed).max(limit)
 }
 
-/// Refuses addresses that are public, unless their owner was spoken for.
+/// Refuses public addresses unless `--yes-this-is-mine` is given.
 pub(super) fn agreed(
     all: impl IntoIterator<Item = SocketAddr>,
     is_agreed: bool,
@@ -137,8 +130,8 @@ pub(super) fn agreed(
     }
 }
 
-/// Whether an address can be somebody else's: it is not of loopback, of a private network (RFC 1918, RFC 4193), of
-/// the link (RFC 3927, RFC 4291 §2.5.6), or one of this machine's own.
+/// Returns true if an address can belong to somebody else: not loopback, a private network (RFC 1918, RFC 4193), the
+/// link (RFC 3927, RFC 4291 §2.5.6), or an address of this machine.
 fn is_public(address: IpAddr) -> bool {
     let is_private = match address.to_canonical() {
         IpAddr::V4(ip) => {
@@ -159,30 +152,25 @@ mod tests {
     use super::*;
 
     fn flow(connections: u32, rate: f64, lifetime: Lifetime) -> FlowSpec {
-        FlowSpec {
-            lifetime,
-            ..FlowSpec::new(connections, ArrivalsSpec::Constant(rate))
-        }
+        FlowSpec { lifetime, ..FlowSpec::new(connections, ArrivalsSpec::Constant(rate)) }
     }
 
     /// The limit of new connections that a flow has where it is little; an error where it is not.
     fn limit(flow: &mut FlowSpec, arms: &[&str]) -> Result<Option<f64>, String> {
-        let addresses = arms.iter().map(|arm| arm.parse().unwrap());
-        let hosts: Vec<SocketAddr> = addresses.flat_map(|address| hosts([address])).collect();
+        let hosts: Vec<SocketAddr> = arms
+            .iter()
+            .map(|arm| arm.parse().unwrap())
+            .flat_map(|address| hosts([address]))
+            .collect();
         let permitted = permit(vec![(&mut *flow, &hosts)], false);
-        permitted
-            .map(|()| flow.connect_rate)
-            .map_err(|failure| format!("{failure:?}"))
+        permitted.map(|()| flow.connect_rate).map_err(|failure| format!("{failure:?}"))
     }
 
     #[test]
     fn all_that_reaches_a_public_host_counts_and_what_is_little_stays_so() {
         const MS: u64 = 1_000_000;
         let (one, ports) = (["192.0.2.7:80"], ["192.0.2.7:80", "[::ffff:192.0.2.7]:81"]);
-        let limited = |rate| FlowSpec {
-            connect_rate: Some(rate),
-            ..flow(10, 1.0, Lifetime::Kept)
-        };
+        let limited = |rate| FlowSpec { connect_rate: Some(rate), ..flow(10, 1.0, Lifetime::Kept) };
         /// A flow, its addresses, and the rate of its connections if it is let through.
         type Row<'a> = (FlowSpec, &'a [&'a str], Option<Option<f64>>);
         #[rustfmt::skip]

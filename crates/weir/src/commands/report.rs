@@ -16,12 +16,12 @@ use crate::commands::{deliver, next};
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Where runs go unless said otherwise.
+/// Default folder of runs.
 pub(crate) const RUNS: &str = "runs";
 /// Name and version of the JSON output's format.
 pub(crate) const FORMAT: &str = "weir-findings/1";
 
-/// The findings of a run, for programs.
+/// The findings of a run, as JSON.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
@@ -33,7 +33,6 @@ pub(crate) struct Document<'a> {
     findings: &'a Findings,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
     let run = read(&args.run)?;
     let findings = weir_analysis::analyze(&run);
@@ -49,7 +48,7 @@ pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a run's findings in a format, where it was asked for.
+/// Writes a run's findings in a format, to the file or to standard output.
 pub(crate) fn give(
     run: &Run,
     findings: &Findings,
@@ -65,21 +64,17 @@ pub(crate) fn give(
         ReportFormat::Html => weir_report::html(&input(run, findings)),
         ReportFormat::Csv => weir_report::csv::findings(findings),
         ReportFormat::Json => {
-            let document = Document {
-                format: FORMAT,
-                weir_version: &run.header.weir_version,
-                findings,
-            };
-            let json = serde_json::to_string_pretty(&document);
-            let json =
-                json.map_err(|error| Failure::failed(format!("cannot write findings: {error}")))?;
+            let document =
+                Document { format: FORMAT, weir_version: &run.header.weir_version, findings };
+            let json = serde_json::to_string_pretty(&document)
+                .map_err(|error| Failure::failed(format!("cannot write findings: {error}")))?;
             masked(&json).into_owned() + "\n"
         }
     };
     deliver(&text, output)
 }
 
-/// Reads a run folder, which may be named by its header.
+/// Reads a run from its folder, or from the path of its header file.
 pub(crate) fn read(folder: &Path) -> Result<Run, Failure> {
     let folder = match folder.parent() {
         Some(above) if folder.ends_with(HEADER_FILE) && folder.is_file() => above,
@@ -91,32 +86,22 @@ pub(crate) fn read(folder: &Path) -> Result<Run, Failure> {
     })
 }
 
-/// Which run was most likely meant by a folder that holds none.
+/// Returns a hint with the run that was most likely meant by a folder without one.
 pub(crate) fn meant(folder: &Path) -> Option<String> {
     if folder.join(HEADER_FILE).exists() {
         return None;
     }
-    let name = |path: &PathBuf| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    };
-    let begun = |path: &PathBuf| {
-        path.join(HEADER_FILE)
-            .metadata()
-            .and_then(|about| about.modified())
-            .ok()
-    };
-    let above = folder
-        .parent()
-        .filter(|above| !above.as_os_str().is_empty());
+    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let begun =
+        |path: &PathBuf| path.join(HEADER_FILE).metadata().and_then(|about| about.modified()).ok();
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
     let places = [above.unwrap_or(Path::new(".")), Path::new(RUNS)];
-    let entries = places
+    let runs: Vec<PathBuf> = places
         .iter()
         .filter_map(|place| std::fs::read_dir(place).ok())
         .flatten()
-        .flatten();
-    let paths = entries.map(|entry| entry.path());
-    let runs: Vec<PathBuf> = paths
+        .flatten()
+        .map(|entry| entry.path())
         .filter(|path| path.join(HEADER_FILE).is_file())
         .collect();
     let names: Vec<String> = runs.iter().filter_map(name).collect();
@@ -134,7 +119,7 @@ pub(crate) fn meant(folder: &Path) -> Option<String> {
     }
 }
 
-/// How much of a report is printed.
+/// Amount of a report to print.
 #[derive(Debug, Clone)]
 pub(crate) enum Length {
     /// A summary of one screen, which ends with these pointers.
@@ -142,8 +127,8 @@ pub(crate) enum Length {
     Whole,
 }
 
-/// Prints a report, and writes report.html and report.md beside the records. A summary names them itself, after the
-/// commands of `next`.
+/// Prints a report, and writes report.html and report.md next to the records. A summary names these files itself, after
+/// the commands of `next`.
 pub(crate) fn show_and_keep(
     run: &Run,
     findings: &Findings,
@@ -159,17 +144,12 @@ pub(crate) fn show_and_keep(
         format!("{whole}\nReport: {page}\n        {markdown}\n")
     } else {
         let files = files.to_vec();
-        as_text(
-            run,
-            findings,
-            Length::Summary(Pointers { next, files }),
-            color,
-        )
+        as_text(run, findings, Length::Summary(Pointers { next, files }), color)
     };
     terminal::print_painted(&text)
 }
 
-/// What is shown on a terminal.
+/// Returns a report for a terminal.
 pub(crate) fn as_text(run: &Run, findings: &Findings, length: Length, color: bool) -> String {
     let (input, width) = (input(run, findings), terminal::width());
     match length {
@@ -178,12 +158,12 @@ pub(crate) fn as_text(run: &Run, findings: &Findings, length: Length, color: boo
     }
 }
 
-/// The report as Markdown.
+/// Returns the report as Markdown.
 pub(crate) fn as_markdown(run: &Run, findings: &Findings) -> String {
     weir_report::markdown(&input(run, findings))
 }
 
-/// Writes report.html and report.md beside the records, and tells their names.
+/// Writes report.html and report.md next to the records, and returns their paths.
 pub(crate) fn keep_both(run: &Run, findings: &Findings) -> Result<[String; 2], Failure> {
     let input = input(run, findings);
     let page = keep(run, "report.html", &weir_report::html(&input))?;
@@ -191,7 +171,7 @@ pub(crate) fn keep_both(run: &Run, findings: &Findings) -> Result<[String; 2], F
     Ok([page, markdown].map(|path| visible(&path.display().to_string()).into_owned()))
 }
 
-/// Prints the report alone: in a folder that others may write, no name is sure to be a file in it.
+/// Prints the report without writing files: in a folder that others may write to, no name is sure to be a file in it.
 fn show(
     run: &Run,
     findings: &Findings,
@@ -200,11 +180,7 @@ fn show(
     why: &NotOurs,
 ) -> Result<(), Failure> {
     let files = Vec::new();
-    let length = if is_full {
-        Length::Whole
-    } else {
-        Length::Summary(Pointers { next, files })
-    };
+    let length = if is_full { Length::Whole } else { Length::Summary(Pointers { next, files }) };
     terminal::print_painted(&as_text(run, findings, length, terminal::color_on_stdout()))?;
     terminal::tell(&format!(
         "report.html and report.md are not written: {why}\nhint: --format html -o FILE writes one elsewhere\n"

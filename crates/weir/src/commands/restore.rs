@@ -1,4 +1,4 @@
-//! `weir restore`: undoes what a weir that was killed has left on this host.
+//! `weir restore`: undoes changes that a killed weir has left on this host.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,21 +18,21 @@ use crate::terminal;
 /// Name and version of the JSON output's format.
 pub(crate) const FORMAT: &str = "weir-restore/1";
 
-/// What was undone, or would be.
+/// Settings and folders that were restored or removed on a host, or would be.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Undone {
     format: &'static str,
     dry_run: bool,
     settings: Vec<Restored>,
-    /// Work folders of weirs that live no more.
+    /// Work folders of weir processes that no longer run.
     removed: Vec<PathBuf>,
 }
 
 /// Name and version of the JSON output's format for a cluster.
 pub(crate) const FORMAT_OF_CLUSTER: &str = "weir-restore-cluster/1";
 
-/// What was removed from a namespace, or would be.
+/// Objects that were removed or restored in a namespace, or would be.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Cleared {
@@ -41,11 +41,11 @@ pub(crate) struct Cleared {
     context: String,
     namespace: String,
     removed: Vec<Object>,
-    /// Objects that a weir had changed.
+    /// Objects that weir had changed.
     objects: Vec<PutBack>,
 }
 
-/// An object of the cluster.
+/// An object of the cluster that was removed.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Object {
@@ -53,7 +53,6 @@ struct Object {
     name: String,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
     if let Some(on) = &args.on {
         return in_cluster(on, args);
@@ -83,14 +82,10 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
         }
     }
     let mut outcomes = undone.settings.iter().map(|setting| &setting.outcome);
-    Ok(if outcomes.all(Outcome::is_restored) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(FAILED)
-    })
+    Ok(if outcomes.all(Outcome::is_restored) { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// Removes what runs have left in a namespace of a cluster.
+/// Removes everything that runs have left in a namespace of a cluster.
 fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     let cluster = kube::connect(on)?;
     let undo = || {
@@ -99,9 +94,10 @@ fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     };
     // First of all, so that nothing that cannot be listed or does not go keeps objects changed.
     let mut undone = undo();
-    let removal = cluster.check_namespace();
-    let removal = removal.and_then(|()| weir_kube::remove(&cluster, args.dry_run));
-    let removal = removal.map_err(kube::refused);
+    let removal = cluster
+        .check_namespace()
+        .and_then(|()| weir_kube::remove(&cluster, args.dry_run))
+        .map_err(kube::refused);
     if undone.is_err() {
         // A run that goes on has them in hand, and ends with its pods.
         undone = undo();
@@ -116,10 +112,7 @@ fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
         Vec::new()
     });
     let failed = Failure::all(failures);
-    let removed = removed.into_iter().map(|one| Object {
-        kind: one.kind,
-        name: one.name,
-    });
+    let removed = removed.into_iter().map(|one| Object { kind: one.kind, name: one.name });
     let cleared = Cleared {
         format: FORMAT_OF_CLUSTER,
         dry_run: args.dry_run,
@@ -145,15 +138,13 @@ fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What became of an object of a cluster, and what is left to the user.
+/// Describes the result for an object of a cluster, and the steps that are left to the user.
 pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
     let name = in_a_line(&one.object.to_string());
-    let (would, is_left) = match dry_run {
-        true => ("would be ", "would be left alone"),
-        false => ("", "is left alone"),
-    };
-    let put_back = one.put_back.iter();
-    let put_back = put_back.map(|at| format!("{name}: {would}put back: {}\n", in_a_line(at)));
+    let (would, is_left) =
+        if dry_run { ("would be ", "would be left alone") } else { ("", "is left alone") };
+    let put_back =
+        one.put_back.iter().map(|at| format!("{name}: {would}put back: {}\n", in_a_line(at)));
     let left = one.left.iter().map(|left| {
         if left.at.is_empty() {
             return format!(
@@ -167,10 +158,7 @@ pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
         )
     });
     let failed = one.failed.iter().map(|why| {
-        format!(
-            "{name}: not put back: {}; `weir restore --on` tries it again\n",
-            in_a_line(why)
-        )
+        format!("{name}: not put back: {}; `weir restore --on` tries it again\n", in_a_line(why))
     });
     put_back.chain(left).chain(failed).collect()
 }
@@ -192,13 +180,12 @@ impl Cleared {
                 "Nothing to remove: weir has nothing in namespace {namespace} of context {context}.\n"
             );
         }
-        let what = if self.dry_run {
-            "would be removed"
-        } else {
-            "removed"
-        };
-        let line = |one: &Object| format!("{} {}: {what}\n", one.kind, in_a_line(&one.name));
-        let removed: String = self.removed.iter().map(line).collect();
+        let what = if self.dry_run { "would be removed" } else { "removed" };
+        let removed: String = self
+            .removed
+            .iter()
+            .map(|one| format!("{} {}: {what}\n", one.kind, in_a_line(&one.name)))
+            .collect();
         removed + &objects
     }
 }
@@ -214,15 +201,10 @@ fn undo(folder: &Path, dry_run: bool) -> Result<Undone, JournalError> {
     } else {
         (journal::restore(folder)?, WorkFolder::sweep())
     };
-    Ok(Undone {
-        format: FORMAT,
-        dry_run,
-        settings,
-        removed,
-    })
+    Ok(Undone { format: FORMAT, dry_run, settings, removed })
 }
 
-/// The same on another host, by an agent there.
+/// Restores another host, by an agent there.
 fn undo_at(host: &str, args: &RestoreArgs) -> Result<Undone, Failure> {
     let (dry_run, agent) = (args.dry_run, place::connect(host, &args.ssh)?);
     let left = agent.ask(Restore { dry_run }).map_err(|error| {
@@ -234,12 +216,7 @@ fn undo_at(host: &str, args: &RestoreArgs) -> Result<Undone, Failure> {
             format!("settings of {host} are in use by a weir that is still running: {holder}");
         return Err(Failure::input(words));
     }
-    Ok(Undone {
-        format: FORMAT,
-        dry_run,
-        settings: left.settings,
-        removed: left.folders,
-    })
+    Ok(Undone { format: FORMAT, dry_run, settings: left.settings, removed: left.folders })
 }
 
 pub(crate) fn refused(error: JournalError) -> Failure {
@@ -260,11 +237,7 @@ fn text(undone: &Undone) -> String {
     for setting in &undone.settings {
         text.push_str(&described(setting, undone.dry_run));
     }
-    let removed = if undone.dry_run {
-        "would be removed"
-    } else {
-        "removed"
-    };
+    let removed = if undone.dry_run { "would be removed" } else { "removed" };
     for folder in &undone.removed {
         let folder = in_a_line(&folder.display().to_string());
         text.push_str(&format!("{folder}: {removed}\n"));
@@ -272,8 +245,8 @@ fn text(undone: &Undone) -> String {
     text
 }
 
-/// What became of a setting, and what is left to the user. An agent may have told it: nothing in it begins a
-/// line of its own.
+/// Describes the result for a setting, and the steps that are left to the user. The values may come from an agent: line
+/// breaks in them are removed.
 pub(crate) fn described(setting: &Restored, dry_run: bool) -> String {
     let key = in_a_line(&setting.key.to_string());
     let before = in_a_line(&setting.before);
@@ -318,22 +291,16 @@ mod tests {
 
     use super::*;
 
-    /// An agent on another host may say anything.
+    /// Checks that no text from an agent on another host can begin a line of its own.
     #[test]
     fn what_is_told_of_a_setting_stays_in_its_lines() {
         let foreign = "a\nb: put back";
         let outcomes = [
             Outcome::PutBack,
             Outcome::Already,
-            Outcome::Differs {
-                found: foreign.to_owned(),
-            },
-            Outcome::Elsewhere {
-                namespace: foreign.to_owned(),
-            },
-            Outcome::Failed {
-                words: foreign.to_owned(),
-            },
+            Outcome::Differs { found: foreign.to_owned() },
+            Outcome::Elsewhere { namespace: foreign.to_owned() },
+            Outcome::Failed { words: foreign.to_owned() },
         ];
         for outcome in outcomes {
             let setting = Restored {

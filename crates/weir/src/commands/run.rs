@@ -1,4 +1,4 @@
-//! `weir run`: a study from its question to its report.
+//! `weir run`: runs a study and writes its report.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use weir_host::journal::quoted;
 use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Summary};
 use weir_model::limit::Limit;
 use weir_model::record::{Outcome, Remark};
-use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
+use weir_model::study::{ArmRole, LoadSpec, Study, Until};
 use weir_parameters::Catalog;
 use weir_record::HEADER_FILE;
 use weir_report::foreign::masked;
@@ -29,7 +29,6 @@ use crate::progress::phrases::{about, at_most, listed, whole_seconds};
 use crate::progress::{Event, Nothing, Reporter};
 use crate::{signals, terminal};
 
-/// Runs the command.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let scale = scale(args.scale.as_deref())?;
     if let Some(name) = &args.study {
@@ -42,25 +41,22 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
         public::check_folder(&folder, &args.lab)?;
-        let conditions = match args.fail_if.is_empty() && folder.join(HEADER_FILE).exists() {
-            true => None,
-            false => {
-                let study = report::read(&folder)?.header.study;
-                Some(Conditions::read(&args.fail_if, &study)?)
-            }
+        let conditions = if args.fail_if.is_empty() && folder.join(HEADER_FILE).exists() {
+            None
+        } else {
+            let study = report::read(&folder)?.header.study;
+            Some(Conditions::read(&args.fail_if, &study)?)
         };
         let options = Options { folder, ..options };
         return done(&options, None, &args, conditions.as_ref());
     };
     // A plan needs no pods.
-    let machine = match args.check && args.lab.pods.on.is_some() {
-        true => study::context(),
-        false => machine(&options)?,
+    let machine = if args.check && args.lab.pods.on.is_some() {
+        study::context()
+    } else {
+        machine(&options)?
     };
-    let machine = CheckContext {
-        node_sysctls: args.lab.node_sysctls || args.check,
-        ..machine
-    };
+    let machine = CheckContext { node_sysctls: args.lab.node_sysctls || args.check, ..machine };
     let mut read = study::read(name, &options.catalog, scale, &machine)?;
     if args.lab.pods.on.is_some() {
         kube::can_be_sent_to(&read.study)?;
@@ -113,7 +109,7 @@ fn done(
     finish(&summary.map_err(failed)?, confirm, args, conditions)
 }
 
-/// Runs a study, or goes on with the run in the folder of `options`, and tells `reporter` how it gets on.
+/// Runs a study, or resumes the run in the folder of `options`, and sends events to `reporter`.
 pub(super) fn carry_out(
     options: &Options,
     read: Option<&Read>,
@@ -134,7 +130,7 @@ pub(super) fn carry_out(
     })
 }
 
-/// Gives a study the time that it may take; says what that changes.
+/// Applies the options about time to a study, and returns sentences about what they change.
 fn in_time(study: &mut Study, args: &RunArgs) -> Result<Vec<String>, Failure> {
     if let Some(word) = args.until {
         study.until = word.into();
@@ -162,7 +158,7 @@ fn in_time(study: &mut Study, args: &RunArgs) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// What the study is checked against: what the hosts have that it is to run on.
+/// Returns the properties of the study's hosts, against which it is checked.
 pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
     if options.places.is_here() {
         return Ok(study::context());
@@ -171,7 +167,7 @@ pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
     Ok(study::elsewhere(facts))
 }
 
-/// What a run is made with, before its folder and its remarks are known.
+/// Returns the options of a run, without its folder and its remarks, which are not known yet.
 pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
     if args.where_time_goes && args.samples.interval().is_none() {
         let words = "--where-time-goes is told by samples, which --samples off leaves out";
@@ -195,7 +191,7 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
     })
 }
 
-/// The same of a run that nothing else is asked of than where it is.
+/// Returns the default options of a run at these places.
 pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
     let is_here = places.sends_from_here();
     let weir = std::env::current_exe()
@@ -219,24 +215,21 @@ pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
     })
 }
 
-/// Where the run of a study goes.
+/// Returns the folder for a study's run: `--out`, or the default.
 pub(super) fn folder(args: &LabArgs, study: &str) -> PathBuf {
     let out = args.out.clone();
     out.unwrap_or_else(|| default_folder(study))
 }
 
-/// `runs/STUDY-20261121T101500Z`, with a number behind it when that is taken.
+/// Returns `runs/STUDY-20261121T101500Z`, with a number after it if that exists.
 fn default_folder(study: &str) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let first = Path::new(report::RUNS).join(format!("{study}-{time}"));
     let numbered = (2..).map(|n| Path::new(report::RUNS).join(format!("{study}-{time}-{n}")));
-    std::iter::once(first)
-        .chain(numbered)
-        .find(|folder| !folder.exists())
-        .unwrap_or_default()
+    std::iter::once(first).chain(numbered).find(|folder| !folder.exists()).unwrap_or_default()
 }
 
-/// Whether arms can run one at a time, and there is a ratio to be checked.
+/// Checks that arms can run one at a time, and that there is a ratio to check.
 fn can_be_alone(study: &Study) -> Result<(), Failure> {
     match (study.controlled(), study.is_in_turn()) {
         (None, _) => {}
@@ -256,8 +249,7 @@ fn can_be_alone(study: &Study) -> Result<(), Failure> {
             ));
         }
     }
-    let external = |arm: &&Arm| study.proxy_of(arm).external.is_some();
-    if let Some(arm) = study.arms.iter().find(external) {
+    if let Some(arm) = study.arms.iter().find(|arm| study.proxy_of(arm).external.is_some()) {
         return Err(Failure::input(format!(
             "--check-alone: weir did not start {} and cannot end it, so no other arm can run alone",
             arm.name
@@ -271,24 +263,20 @@ fn can_be_alone(study: &Study) -> Result<(), Failure> {
     }
 }
 
-/// What connections and rates are multiplied by.
+/// Reads the factor for connections and rates.
 fn scale(text: Option<&str>) -> Result<Scale, Failure> {
     let Some(text) = text else {
         return Ok(Scale::ONE);
     };
-    text.parse()
-        .map_err(|error| Failure::input(format!("--scale: {error}")))
+    text.parse().map_err(|error| Failure::input(format!("--scale: {error}")))
 }
 
-/// What a study comes to, for `--check`; `asked` is what its loads ask of the user's configurations, by arm.
+/// Describes a study for `--check`. `asked` holds, by arm, the parts of the user's configurations that the loads
+/// request.
 fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alone: bool) -> String {
     let mut text = format!("{}: {}\n", study.name, study.question.trim());
     for arm in &study.arms {
-        let changes: Vec<_> = arm
-            .changes
-            .iter()
-            .map(|(id, to)| format!("{id} = {to}"))
-            .collect();
+        let changes: Vec<_> = arm.changes.iter().map(|(id, to)| format!("{id} = {to}")).collect();
         let changes = match arm.role {
             ArmRole::Baseline => "what the others are compared with".to_owned(),
             ArmRole::SameAsBaseline => "the baseline again (A/A)".to_owned(),
@@ -302,9 +290,10 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
         matrix_of(a.0).is_some() && matrix_of(a.0) == matrix_of(b.0)
     };
     for loads in loads.chunk_by(of_one_matrix) {
-        text.push_str(&match study.capacity.is_empty() {
-            true => load_line(loads),
-            false => search_line(study),
+        text.push_str(&if study.capacity.is_empty() {
+            load_line(loads)
+        } else {
+            search_line(study)
         });
     }
     if study.until == Until::Decided {
@@ -340,10 +329,7 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
         text.push_str(&format!("  note  {remark}\n"));
     }
     let takes = number::length(whole_seconds(takes));
-    text.push_str(&format!(
-        "The whole run takes {} {takes}.\n",
-        about(study.until)
-    ));
+    text.push_str(&format!("The whole run takes {} {takes}.\n", about(study.until)));
     if !study.capacity.is_empty() {
         text.push_str(&format!("{}\n", at_most(weir_lab::longest_search(study))));
     }
@@ -351,15 +337,11 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     text
 }
 
-/// What loads ask, in a line for each listener; that of arms with the same configuration once.
+/// Describes the parts of configurations that loads request, in a line for each listener. Arms with the same
+/// configuration share a line.
 fn asked_lines(study: &Study, asked: &AskedByArm) -> Vec<String> {
     let mut lines = Vec::new();
-    for record in study
-        .arms
-        .iter()
-        .filter_map(|arm| asked.get(&arm.name))
-        .flatten()
-    {
+    for record in study.arms.iter().filter_map(|arm| asked.get(&arm.name)).flatten() {
         let line = words::asked(record);
         if !lines.contains(&line) {
             lines.push(line);
@@ -368,15 +350,15 @@ fn asked_lines(study: &Study, asked: &AskedByArm) -> Vec<String> {
     lines
 }
 
-/// A load with its name, blocks and length as planned.
+/// A load with its name, number of blocks and length as planned.
 type Planned<'a> = (&'a LoadSpec, &'a (String, u32, Duration));
 
-/// Name of the matrix that a load is a cell of.
+/// Returns the name of the matrix that a load is a cell of.
 fn matrix_of(load: &LoadSpec) -> Option<&str> {
     load.cell.as_ref().map(|cell| &*cell.matrix)
 }
 
-/// A load or all cells of a matrix, with blocks and length: a hundred lines would say no more.
+/// Describes a load, or all cells of a matrix together, with blocks and length: a hundred lines would say no more.
 fn load_line(loads: &[Planned<'_>]) -> String {
     let (Some((_, (first, ..))), Some((_, (last, ..)))) = (loads.first(), loads.last()) else {
         return String::new();
@@ -386,14 +368,9 @@ fn load_line(loads: &[Planned<'_>]) -> String {
     };
     let shortest = loads.iter().min_by_key(|(_, (_, blocks, _))| *blocks);
     let longest = loads.iter().max_by_key(|(_, (_, blocks, _))| *blocks);
-    let (shortest, longest) = (
-        shortest.map_or(String::new(), each),
-        longest.map_or(String::new(), each),
-    );
-    let each = match shortest == longest {
-        true => shortest,
-        false => format!("{shortest}, to {longest}"),
-    };
+    let (shortest, longest) =
+        (shortest.map_or(String::new(), each), longest.map_or(String::new(), each));
+    let each = if shortest == longest { shortest } else { format!("{shortest}, to {longest}") };
     if first == last {
         return format!("  load  {first:28} {each}\n");
     }
@@ -406,13 +383,11 @@ fn load_line(loads: &[Planned<'_>]) -> String {
     )
 }
 
-/// The load of a study that asks for a capacity.
+/// Describes the load of a study that asks for a capacity.
 fn search_line(study: &Study) -> String {
     let limits: Vec<String> = study.capacity.iter().map(Limit::to_string).collect();
-    let order = match study.is_in_turn() && study.arms.len() > 1 {
-        true => "; one arm after the other",
-        false => "",
-    };
+    let order =
+        if study.is_in_turn() && study.arms.len() > 1 { "; one arm after the other" } else { "" };
     format!(
         "  load  {:28} the highest rate with {}, held for {}{order}\n",
         study.loads[0].name,
@@ -447,14 +422,18 @@ fn finish(
         }
         None => {
             let study = &run.header.study;
-            let judged = conditions.map(|conditions| conditions.judge(study, &findings));
-            fail_if::conclude(&judged.unwrap_or_default())?;
+            fail_if::conclude(
+                &conditions
+                    .map(|conditions| conditions.judge(study, &findings))
+                    .unwrap_or_default(),
+            )?;
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-/// How to go on with a run that the user has stopped, before its end or while something was turned; `None`: it was not.
+/// Returns the arguments that resume a run that the user has stopped, during the run or its `--confirm` trials; `None`
+/// if it was not stopped.
 pub(super) fn interrupted(
     summary: &Summary,
     options: Option<&Options>,
@@ -463,17 +442,9 @@ pub(super) fn interrupted(
     let turning = options.is_some_and(|options| options.stop.load(Ordering::Relaxed));
     let is_stopped = turning || summary.outcome == Outcome::Interrupted;
     let more = if options.is_some() { " --confirm" } else { "" };
-    let nodes = if args.node_sysctls {
-        " --node-sysctls"
-    } else {
-        ""
-    };
+    let nodes = if args.node_sysctls { " --node-sysctls" } else { "" };
     is_stopped.then(|| {
         let folder = summary.folder.display().to_string();
-        format!(
-            "--resume {}{}{nodes}{more}",
-            quoted(&folder),
-            args.pods.again()
-        )
+        format!("--resume {}{}{nodes}{more}", quoted(&folder), args.pods.again())
     })
 }

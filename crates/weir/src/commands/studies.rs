@@ -11,7 +11,6 @@ use crate::commands::study;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Runs the command.
 pub(crate) fn run(args: StudiesArgs) -> Result<ExitCode, Failure> {
     match args.name {
         Some(name) => terminal::print(study::ready_made(&name)?.text)?,
@@ -23,11 +22,7 @@ pub(crate) fn run(args: StudiesArgs) -> Result<ExitCode, Failure> {
 fn list() -> String {
     let mut text = String::new();
     let studies = weir_study::studies();
-    let widest = studies
-        .iter()
-        .map(|study| study.name.len())
-        .max()
-        .unwrap_or(0);
+    let widest = studies.iter().map(|study| study.name.len()).max().unwrap_or(0);
     for ready in studies {
         let line = match study::fit(ready) {
             Ok(study) => described(&study),
@@ -39,7 +34,7 @@ fn list() -> String {
     text
 }
 
-/// Title and size.
+/// Describes a study: title, number of arms and length.
 fn described(study: &Study) -> String {
     // Whole seconds: it depends on the machine.
     let seconds = weir_lab::length_of(study).as_secs_f64().round();

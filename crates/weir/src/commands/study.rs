@@ -1,4 +1,4 @@
-//! Studies by name or file, checked.
+//! Reading of studies by name or file, with checks.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::engine::{self, ENGINE};
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Soft limit of open descriptors that the lab starts proxies with (see `weir-lab`).
+/// Soft limit of open descriptors with which the lab starts proxies (see `weir-lab`).
 const PROXY_DESCRIPTORS: u64 = weir_lab::STOCK_NOFILE;
 
 /// A study and the text that it was read from.
@@ -26,7 +26,7 @@ pub(crate) struct Read {
     pub(crate) text: String,
 }
 
-/// Reads what was given to `weir run`: a ready-made study's name, or a file.
+/// Reads the study of `weir run`: a ready-made study's name, or a file.
 pub(crate) fn read(
     study: &str,
     catalog: &Catalog,
@@ -35,32 +35,23 @@ pub(crate) fn read(
 ) -> Result<Read, Failure> {
     let path = Path::new(study);
     let looks_like_a_name = !study.contains(['/', '.']);
-    let (text, name) = match looks_like_a_name && !path.exists() {
-        true => {
-            let ready = ready_made(study)?;
-            (ready.text.to_owned(), format!("{}.yaml", ready.name))
-        }
-        false => {
-            let bytes = read_at_most(path, LARGEST_DESCRIPTION).map_err(|error| {
+    let (text, name) = if looks_like_a_name && !path.exists() {
+        let ready = ready_made(study)?;
+        (ready.text.to_owned(), format!("{}.yaml", ready.name))
+    } else {
+        let bytes = read_at_most(path, LARGEST_DESCRIPTION).map_err(|error| {
                 Failure::input(format!("cannot read {study}: {error}")).hint(
                     "give the path of a study file; `weir studies` lists the ready-made ones, and `weir studies NAME` \
                      prints one to begin with",
                 )
             })?;
-            (utf8(bytes, study).map_err(refused)?, study.to_owned())
-        }
+        (utf8(bytes, study).map_err(refused)?, study.to_owned())
     };
-    let catalog = match machine.one_machine {
-        true => &with_defaults_here(catalog, &text),
-        false => catalog,
-    };
-    Ok(Read {
-        study: parse(&text, &name, catalog, scale, machine)?,
-        text,
-    })
+    let catalog = if machine.one_machine { &with_defaults_here(catalog, &text) } else { catalog };
+    Ok(Read { study: parse(&text, &name, catalog, scale, machine)?, text })
 }
 
-/// Refuses a study with mistakes before a cluster is asked of anything. What its hosts are like is not known by then.
+/// Refuses a study with mistakes before a cluster is contacted. Properties of its hosts are not known yet.
 pub(super) fn is_right_before_cluster(
     study: &str,
     lab: &LabArgs,
@@ -76,21 +67,14 @@ pub(super) fn is_right_before_cluster(
         one_machine: false,
         ..context()
     };
-    read(
-        study,
-        &parameters::catalog(&lab.parameters)?,
-        scale,
-        &anywhere,
-    )
-    .map(drop)
+    read(study, &parameters::catalog(&lab.parameters)?, scale, &anywhere).map(drop)
 }
 
-/// The catalog with the defaults of the programs that a study's proxies are, as far as they are
-/// installed here. Where two are of one kind they stay open: each may have its own.
+/// Returns the catalog with the defaults of the study's proxies, as far as they are installed here. If a study has two
+/// proxies of one kind, its defaults stay open: each proxy may have its own.
 fn with_defaults_here(catalog: &Catalog, text: &str) -> Catalog {
     let programs = weir_study::programs(text);
-    let kinds = ProxyKind::ALL.into_iter();
-    kinds.fold(catalog.clone(), |catalog, kind| {
+    ProxyKind::ALL.into_iter().fold(catalog.clone(), |catalog, kind| {
         let mut of_kind = programs.iter().filter(|(of, _)| *of == kind);
         let (Some((_, executable)), None) = (of_kind.next(), of_kind.next()) else {
             return catalog;
@@ -102,25 +86,21 @@ fn with_defaults_here(catalog: &Catalog, text: &str) -> Catalog {
     })
 }
 
-/// A ready-made study by name.
+/// Returns a ready-made study by name.
 pub(crate) fn ready_made(name: &str) -> Result<&'static ReadyMade, Failure> {
     let studies = weir_study::studies();
-    studies
-        .iter()
-        .find(|study| study.name == name)
-        .ok_or_else(|| {
-            let names: Vec<_> = studies.iter().map(|study| study.name).collect();
-            let failure = Failure::input(format!(
-                "there is no study called `{name}`, and no such file"
-            ));
-            failure.hint(match nearest(name, &names) {
-                Some(near) => format!("did you mean `{near}`? `weir studies` lists all of them"),
-                None => format!("ready-made studies: {}", names.join(", ")),
-            })
+    studies.iter().find(|study| study.name == name).ok_or_else(|| {
+        let names: Vec<_> = studies.iter().map(|study| study.name).collect();
+        let failure =
+            Failure::input(format!("there is no study called `{name}`, and no such file"));
+        failure.hint(match nearest(name, &names) {
+            Some(near) => format!("did you mean `{near}`? `weir studies` lists all of them"),
+            None => format!("ready-made studies: {}", names.join(", ")),
         })
+    })
 }
 
-/// A ready-made study, or why it does not fit this machine, in one sentence.
+/// Returns a ready-made study, or one sentence that says why it does not fit this machine.
 pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
     weir_study::parse(ready.text, ready.name, &Catalog::builtin(), &context()).map_err(|errors| {
         let first = errors.errors().first();
@@ -128,7 +108,7 @@ pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
     })
 }
 
-/// What is worth saying about a study before it is run.
+/// Returns remarks about a study before it is run.
 pub(crate) fn remarks(study: &Study, catalog: &Catalog, machine: &CheckContext) -> Vec<Remark> {
     let mut remarks = weir_study::remarks(study, catalog, machine);
     for flow in study.loads.iter().flat_map(LoadSpec::flows) {
@@ -144,7 +124,7 @@ pub(crate) fn remarks(study: &Study, catalog: &Catalog, machine: &CheckContext) 
     remarks
 }
 
-/// What studies are checked against when some role is on another host.
+/// Returns the context for checking studies if some role is on another host.
 pub(crate) fn elsewhere(facts: Facts) -> CheckContext {
     CheckContext {
         descriptor_limit: PROXY_DESCRIPTORS,
@@ -158,7 +138,7 @@ pub(crate) fn elsewhere(facts: Facts) -> CheckContext {
     }
 }
 
-/// What studies are checked against on this host.
+/// Returns the context for checking studies on this host.
 pub(crate) fn context() -> CheckContext {
     CheckContext {
         descriptor_limit: PROXY_DESCRIPTORS,

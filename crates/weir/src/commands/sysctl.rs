@@ -1,4 +1,4 @@
-//! `weir sysctl`: what a privileged pod does with a setting of its node's kernel.
+//! `weir sysctl`: reads or changes a kernel setting of a node, in a privileged pod.
 
 use std::process::ExitCode;
 
@@ -8,11 +8,11 @@ use crate::args::SysctlArgs;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Which boot of the machine it is.
+/// Path of the id of the machine's boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Prints the boot and the value, each on a line. The value is changed before if it is the one that it must be; if it is
-/// another, that is printed and nothing is done.
+/// Prints the boot id and the value, each on a line. Changes the value first if it equals `from`; otherwise only prints
+/// it.
 pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
     let read = || sysctl::read(&args.name).map_err(Failure::failed);
     let mut value = read()?;
@@ -22,8 +22,8 @@ pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
         sysctl::write(&args.name, to).map_err(Failure::failed)?;
         value = read()?;
     }
-    let boot = std::fs::read_to_string(BOOT);
-    let boot = boot.map_err(|error| Failure::failed(format!("{BOOT}: {error}")))?;
+    let boot = std::fs::read_to_string(BOOT)
+        .map_err(|error| Failure::failed(format!("{BOOT}: {error}")))?;
     terminal::print(&format!("{}\n{value}\n", boot.trim()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,5 @@
-//! `--time` and `--budget`: what a run is to take, as a share of the study's time or as a time, and what keeps it
-//! from that.
+//! `--time` and `--budget`: the time of a run, as a share of the study's time or as a duration, and the reasons why it
+//! may take longer.
 
 use std::time::Duration;
 
@@ -9,25 +9,21 @@ use weir_report::number;
 
 use crate::failure::Failure;
 
-/// Slices are made no shorter than this, the shortest that a pilot chooses.
+/// Shortest slice that is set here, which is also the shortest that a pilot chooses.
 const SHORTEST_SLICE: Duration = Duration::from_millis(50);
-/// How much longer than its share a run may take before that is said.
+/// Ratio of a run's time to its share above which a remark is made.
 const CLOSE: f64 = 1.1;
 
-/// Gives all loads this share of their time. What that changes beside their time is said, and so is a run that
-/// takes longer than its share all the same, with the reason.
+/// Gives all loads this share of their time. Returns sentences about other changes that this causes, and about a run
+/// that still takes longer than its share, with the reason.
 ///
 /// # Errors
-/// The text is no share.
+/// The text is not a share.
 pub(crate) fn shorten(study: &mut Study, text: &str) -> Result<Vec<String>, Failure> {
     let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
-    let share = percent
-        .filter(|_| text.ends_with('%'))
-        .map(|percent| percent / 100.0);
+    let share = percent.filter(|_| text.ends_with('%')).map(|percent| percent / 100.0);
     let Some(share) = share.filter(|share| *share > 0.0 && *share <= 100.0) else {
-        return Err(Failure::input(format!(
-            "--time: `{text}` is not a share such as 25% or 200%"
-        )));
+        return Err(Failure::input(format!("--time: `{text}` is not a share such as 25% or 200%")));
     };
     let wanted = length_of(study).mul_f64(share);
     let slice = study.blocks.slice;
@@ -56,38 +52,32 @@ pub(crate) fn shorten(study: &mut Study, text: &str) -> Result<Vec<String>, Fail
 }
 
 fn multiply(study: &mut Study, share: f64) {
-    let loads = study.loads.iter_mut();
-    loads.for_each(|load| load.duration = load.duration.mul_f64(share));
+    study.loads.iter_mut().for_each(|load| load.duration = load.duration.mul_f64(share));
     shorten_slice(study);
 }
 
-/// The budget as it was typed.
+/// Reads the budget.
 ///
 /// # Errors
-/// The text is no time.
+/// The text is not a time, or is zero.
 pub(crate) fn budget(text: &str) -> Result<Duration, Failure> {
-    let budget = parse_duration(text);
-    let budget = budget.map_err(|error| Failure::input(format!("--budget: {error}")))?;
+    let budget =
+        parse_duration(text).map_err(|error| Failure::input(format!("--budget: {error}")))?;
     match budget {
-        Duration::ZERO => Err(Failure::input(
-            "--budget: nothing can be measured in no time",
-        )),
+        Duration::ZERO => Err(Failure::input("--budget: nothing can be measured in no time")),
         budget => Ok(budget),
     }
 }
 
-/// Says what searches for what the arms carry cannot do within the study's budget: hold a rate.
+/// Returns a remark if a search for capacities cannot hold a rate within the study's budget.
 ///
 /// # Errors
-/// They can try no rates at all; what would suffice.
+/// The budget is too short to try any rate; the error says how much suffices.
 pub(crate) fn fit_search(study: &Study) -> Result<Option<String>, Failure> {
     let Some(budget) = study.budget else {
         return Ok(None);
     };
-    let (least, claiming) = (
-        weir_lab::least_search(study),
-        weir_lab::claiming_search(study),
-    );
+    let (least, claiming) = (weir_lab::least_search(study), weir_lab::claiming_search(study));
     let hold = number::length(study.search.hold);
     let suffices_s = claiming.as_secs() + 1;
     if budget < least {
@@ -110,17 +100,17 @@ pub(crate) fn fit_search(study: &Study) -> Result<Option<String>, Failure> {
     }))
 }
 
-/// How long a run takes, about, what comes before its first load and the stretches after its plan included.
+/// Returns the approximate length of a run, including the time before its first load and the stretches after its plan.
 fn length_of(study: &Study) -> Duration {
     weir_lab::LOOK + weir_lab::length_of(study) + weir_lab::length_of_stretches(study)
 }
 
-/// Makes all loads as much longer or shorter as the study's budget has time for, a check of its arms one at a time
-/// included where there is one, and says by how much. Every load keeps the blocks without which nothing can be claimed,
-/// and, where the budget has time for that, those that the quantile needs which the study asks for.
+/// Lengthens or shortens all loads to fit the study's budget, including a check of its arms one at a time if there is
+/// one. Returns a sentence that says by how much. Every load keeps the blocks without which nothing can be claimed and,
+/// if the budget allows it, those needed for the study's quantile.
 ///
 /// # Errors
-/// The budget has no time for these.
+/// The budget is too short for the necessary blocks.
 pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>, Failure> {
     let Some(budget) = study.budget else {
         return Ok(None);
@@ -135,10 +125,7 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
         if keeps_quantiles {
             weir_lab::keep_quantiles(&mut other);
         }
-        let check = match check_alone {
-            true => weir_lab::length_of_check(&other),
-            false => Duration::ZERO,
-        };
+        let check = if check_alone { weir_lab::length_of_check(&other) } else { Duration::ZERO };
         let takes = length_of(&other) + check;
         (other, weir_lab::budget_of(takes))
     };
@@ -163,9 +150,10 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
     }
     for _ in 0..40 {
         let middle = (low * high).sqrt();
-        match multiplied(middle).1 <= budget {
-            true => low = middle,
-            false => high = middle,
+        if multiplied(middle).1 <= budget {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
     *study = multiplied(low).0;
@@ -179,19 +167,15 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
     )))
 }
 
-/// Makes the slices that a study gives as short as its loads need for their blocks. Where what is due repeats
-/// with the slices they stay as they are.
+/// Shortens the study's slices to what its loads need for their blocks. Slices stay unchanged if arrivals repeat with
+/// them.
 fn shorten_slice(study: &mut Study) {
     let Some(slice) = study.blocks.slice else {
         return;
     };
-    let longest = study
-        .loads
-        .iter()
-        .map(|load| match weir_lab::repeats(load) {
-            true => slice,
-            false => weir_lab::longest_slice(study, load),
-        });
+    let longest = study.loads.iter().map(|load| {
+        if weir_lab::repeats(load) { slice } else { weir_lab::longest_slice(study, load) }
+    });
     let repeats = study.loads.iter().any(weir_lab::repeats);
     let longest = longest.min().filter(|_| !repeats).unwrap_or(slice);
     // Whole milliseconds read better.
@@ -199,11 +183,11 @@ fn shorten_slice(study: &mut Study) {
     study.blocks.slice = Some(slice.min(longest.max(SHORTEST_SLICE)));
 }
 
-/// What keeps a run from a share of its time.
+/// Returns the reason why a run takes longer than its share of time.
 fn why_longer(study: &Study, share: f64) -> String {
     let plan = weir_lab::plan_of(study);
-    let planned = study.loads.iter().zip(&plan);
-    let raised = planned.filter(|(load, (.., length))| *length > load.duration);
+    let raised =
+        study.loads.iter().zip(&plan).filter(|(load, (.., length))| *length > load.duration);
     let least = raised
         .clone()
         .map(|(load, (.., length))| share * length.as_secs_f64() / load.duration.as_secs_f64());

@@ -1,5 +1,5 @@
-//! `weir wait`: the first process of a pod. Agents come and go beside it; it ends when the pod is to end, or when nobody
-//! has been there for a while: then whoever made the pod is gone.
+//! `weir wait`: the first process of a pod. Agents come and go beside it. It ends when the pod is stopped, or when no
+//! other process has been there for a while, because the creator of the pod has gone.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,18 +13,13 @@ use crate::commands::flag;
 use crate::failure::Failure;
 use weir_model::quantity::parse_duration;
 
-/// How soon a signal is answered.
+/// Time between checks for a signal.
 const TICK: Duration = Duration::from_millis(250);
-/// How often is looked who is there.
+/// Time between checks for other processes.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Runs the command.
 pub(crate) fn run(args: &WaitArgs) -> Result<ExitCode, Failure> {
-    let idle = args
-        .idle
-        .as_deref()
-        .map(|text| flag("--idle", parse_duration(text)));
-    let idle = idle.transpose()?;
+    let idle = args.idle.as_deref().map(|text| flag("--idle", parse_duration(text))).transpose()?;
     // The first process of a namespace gets only signals that it asks for.
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}")))?;
@@ -48,14 +43,16 @@ pub(crate) fn run(args: &WaitArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Whether there are other processes here.
+/// Returns true if there are other processes in the pod, or if that cannot be determined.
 fn somebody() -> bool {
     let own = std::process::id();
     let Ok(entries) = std::fs::read_dir("/proc") else {
         // Whoever cannot look must not end.
         return true;
     };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let mut numbers = names.filter_map(|name| name.to_str()?.parse::<u32>().ok());
+    let mut numbers = entries
+        .flatten()
+        .map(|entry| entry.file_name())
+        .filter_map(|name| name.to_str()?.parse::<u32>().ok());
     numbers.any(|pid| pid != own)
 }

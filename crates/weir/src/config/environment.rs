@@ -9,10 +9,10 @@ use super::{Given, Layer, Source};
 use crate::failure::Failure;
 use crate::terminal;
 
-/// What all names begin with.
+/// Beginning of all names.
 const PREFIX: &str = "WEIR_";
 
-/// Reads the variables. An empty one is not set.
+/// Reads the variables. An empty one counts as not set.
 pub(super) fn read(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Layer, Failure> {
@@ -42,16 +42,15 @@ pub(super) fn read(
     Ok(layer)
 }
 
-/// Every setting by itself, and that of each command.
+/// Returns all pairs of command and key that a variable can have; `None` means all commands.
 fn names() -> impl Iterator<Item = (Option<&'static str>, &'static str)> {
     SETTINGS.iter().flat_map(|setting| {
         let commands = setting.commands.iter().map(|command| Some(*command));
-        let all = std::iter::once(None).chain(commands);
-        all.map(move |command| (command, setting.key))
+        std::iter::once(None).chain(commands).map(move |command| (command, setting.key))
     })
 }
 
-/// The name of a variable.
+/// Returns the name of the variable for a setting.
 pub(super) fn variable(command: Option<&str>, key: &str) -> String {
     let command = command.map_or(String::new(), |command| format!("{command}_"));
     format!("{PREFIX}{command}{key}").to_ascii_uppercase()
@@ -69,13 +68,13 @@ fn values(kind: Kind, text: &str) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// A letter too many, too few or elsewhere: other variables may be other programs'.
+/// Warns about a variable whose name differs from a setting's by one letter. Other unknown variables may belong to
+/// other programs.
 fn warn(name: &str) {
-    let all = names().map(|(command, key)| variable(command, key));
-    let mut near = all.filter(|known| strsim::damerau_levenshtein(known, name) == 1);
+    let mut near = names()
+        .map(|(command, key)| variable(command, key))
+        .filter(|known| strsim::damerau_levenshtein(known, name) == 1);
     if let Some(near) = near.next() {
-        terminal::tell(&format!(
-            "weir: {name} is not a setting; did you mean {near}?\n"
-        ));
+        terminal::tell(&format!("weir: {name} is not a setting; did you mean {near}?\n"));
     }
 }

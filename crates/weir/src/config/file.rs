@@ -1,4 +1,4 @@
-//! `weir.toml`: read, checked with places, believed only where nobody else could have written it.
+//! Reading of `weir.toml`: errors have positions, and a file that others could have written is refused.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,25 +17,21 @@ use super::{Given, Layer, Source};
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Reads a file; `None` where there is none. `is_own`: it is the user's, and not that of a folder.
+/// Reads a file; `None` if there is none. `is_own` is true for the user's own file, and false for that of a folder.
 pub(super) fn read(path: &Path, is_own: bool) -> Result<Option<Layer>, Failure> {
     if fs::symlink_metadata(path).is_err() {
         return Ok(None);
     }
     let name = path.display().to_string();
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let trusted = weir_files::only_ours_named(folder.unwrap_or(Path::new(".")));
     let real = fs::canonicalize(path)
         .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
-    trusted
-        .and_then(|()| weir_files::only_ours_file(&real))
-        .map_err(|why| {
-            Failure::input(format!("{name} is not used: {why}")).hint(
-                "let nobody else write it or its folder (chmod go-w), or start weir in another folder",
-            )
-        })?;
+    trusted.and_then(|()| weir_files::only_ours_file(&real)).map_err(|why| {
+        Failure::input(format!("{name} is not used: {why}")).hint(
+            "let nobody else write it or its folder (chmod go-w), or start weir in another folder",
+        )
+    })?;
     let bytes = read_at_most(&real, LARGEST_DESCRIPTION)
         .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
     let refused =
@@ -44,15 +40,9 @@ pub(super) fn read(path: &Path, is_own: bool) -> Result<Option<Layer>, Failure> 
     parse(&text, &name, is_own).map(Some).map_err(refused)
 }
 
-/// Reads a text; `name` is what errors call it.
+/// Reads a text; `name` is its name in errors.
 pub(super) fn parse(text: &str, name: &str, is_own: bool) -> Result<Layer, StudyErrors> {
-    let mut reader = Reader {
-        text,
-        name,
-        is_own,
-        layer: BTreeMap::new(),
-        findings: Vec::new(),
-    };
+    let mut reader = Reader { text, name, is_own, layer: BTreeMap::new(), findings: Vec::new() };
     match DeTable::parse(text) {
         Err(error) => {
             let span = error.span().unwrap_or(0..0);
@@ -64,9 +54,10 @@ pub(super) fn parse(text: &str, name: &str, is_own: bool) -> Result<Layer, Study
             }
         }
     }
-    match reader.findings.is_empty() {
-        true => Ok(reader.layer),
-        false => Err(StudyErrors::new(name, text, reader.findings)),
+    if reader.findings.is_empty() {
+        Ok(reader.layer)
+    } else {
+        Err(StudyErrors::new(name, text, reader.findings))
     }
 }
 
@@ -87,7 +78,7 @@ impl Reader<'_> {
         &mut self.findings[last]
     }
 
-    /// A setting of all commands, or a command with its own.
+    /// Reads a setting of all commands, or the table of one command.
     fn entry(&mut self, key: &Key<'_>, value: &Spanned<DeValue<'_>>) {
         let name = &**key.get_ref();
         let command = SETTINGS
@@ -114,8 +105,9 @@ impl Reader<'_> {
         value: &Spanned<DeValue<'_>>,
     ) {
         let name = &**key.get_ref();
-        let of = |setting: &&Setting| command.is_none_or(|of| setting.commands.contains(&of));
-        let known = SETTINGS.iter().filter(of);
+        let known = SETTINGS
+            .iter()
+            .filter(|setting| command.is_none_or(|of| setting.commands.contains(&of)));
         let Some(setting) = known.clone().find(|setting| setting.key == name) else {
             let mut names: Vec<&str> = known.map(|setting| setting.key).collect();
             if command.is_none() {
@@ -152,7 +144,7 @@ impl Reader<'_> {
         self.layer.insert((command, setting.key), given);
     }
 
-    /// A value as it would be typed.
+    /// Returns a value as it would be typed; `None` after a fault.
     fn values(&mut self, setting: &Setting, value: &Spanned<DeValue<'_>>) -> Option<Vec<String>> {
         let written = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
             DeValue::String(text) => Some(text.to_string()),

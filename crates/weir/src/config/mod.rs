@@ -1,8 +1,9 @@
-//! Defaults of the user's: from the environment and from `weir.toml`.
+//! Defaults set by the user: in the environment and in `weir.toml`.
 //!
-//! An option that was not typed is put on the command line before it is read, so a default means what the option means and is
-//! judged by the same code. First comes what was typed, then the environment, `weir.toml` of the current folder, the
-//! user's own `weir.toml`, and the option's own default (docs/config.md).
+//! A default for an option that was not typed is added to the command line before this is parsed, so a default means
+//! the same as the option and is checked by the same code. The order of precedence is: the command line, the
+//! environment, `weir.toml` of the current folder, the user's own `weir.toml`, and the option's own default
+//! (docs/config.md).
 
 use std::collections::BTreeMap;
 use std::env;
@@ -28,17 +29,13 @@ use settings::was_typed;
 /// Name of the file.
 const FILE: &str = "weir.toml";
 
-/// Where a default is from.
+/// Source of a default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// This variable of the environment.
     Environment(String),
-    /// This place of a file, from 1.
-    File {
-        path: String,
-        line: usize,
-        column: usize,
-    },
+    /// A position in a file; line and column begin at 1.
+    File { path: String, line: usize, column: usize },
 }
 
 impl fmt::Display for Source {
@@ -50,22 +47,22 @@ impl fmt::Display for Source {
     }
 }
 
-/// A default as it would be typed, and where it is from. Of a flag: `true` or `false`.
+/// A default as it would be typed, and its source. A flag has `true` or `false`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) values: Vec<String>,
     pub(crate) source: Source,
 }
 
-/// By command, or `None` for all that have the option, and key.
+/// Defaults of one source by command and key; the command `None` means all commands that have the option.
 type Layer = BTreeMap<(Option<&'static str>, &'static str), Given>;
 
-/// All defaults of the user's.
+/// All defaults set by the user.
 #[derive(Debug)]
 pub(crate) struct Defaults {
-    /// The first one that has an option counts.
+    /// Defaults by source; the first layer that has an option counts.
     layers: Vec<Layer>,
-    /// The files that are looked for, and whether they are there.
+    /// Paths of the files that are read here, each with true if it exists.
     pub(crate) files: Vec<(PathBuf, bool)>,
 }
 
@@ -73,7 +70,7 @@ impl Defaults {
     /// Reads the environment and the files.
     ///
     /// # Errors
-    /// A value is not one, a key is not known, or a file could have been written by others.
+    /// A value is invalid, a key is unknown, or a file could have been written by others.
     pub(crate) fn read() -> Result<Defaults, Failure> {
         let mut layers = vec![environment::read(env::vars_os())?];
         let mut files = Vec::new();
@@ -86,11 +83,10 @@ impl Defaults {
         Ok(Defaults { layers, files })
     }
 
-    /// The default of a command's option, if it has one of the user's, and the number of its layer. In each layer, that of
-    /// the command comes before that of all. A value that only other commands know is not this one's.
+    /// Returns the user's default for a command's option, with the number of its layer. In each layer, a default for
+    /// the command precedes one for all commands. A value that is only valid for other commands is ignored.
     pub(crate) fn of(&self, command: &str, setting: &Setting) -> Option<(usize, &Given)> {
-        let layers = self.layers.iter().enumerate();
-        let mut given = layers.filter_map(|(number, layer)| {
+        let mut given = self.layers.iter().enumerate().filter_map(|(number, layer)| {
             let own = found(layer, Some(command), setting.key);
             let given = own.or_else(|| found(layer, None, setting.key))?;
             Some((number, given))
@@ -101,37 +97,31 @@ impl Defaults {
 
 fn found<'a>(layer: &'a Layer, command: Option<&str>, key: &str) -> Option<&'a Given> {
     let mut all = layer.iter();
-    all.find(|((of, name), _)| *of == command && *name == key)
-        .map(|(_, given)| given)
+    all.find(|((of, name), _)| *of == command && *name == key).map(|(_, given)| given)
 }
 
-/// $XDG_CONFIG_HOME/weir/weir.toml, or the same under ~/.config (XDG Base Directory Specification).
+/// Path of the user's own file: $XDG_CONFIG_HOME/weir/weir.toml, or the same under ~/.config (XDG Base Directory
+/// Specification).
 fn own_file() -> Option<PathBuf> {
-    let set = |name: &str| {
-        let value = env::var_os(name).map(PathBuf::from);
-        value.filter(|path| path.is_absolute())
-    };
+    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
     Some(folder.join("weir").join(FILE))
 }
 
-/// A command line, with the user's defaults for what was not typed.
+/// A command line, completed by the user's defaults.
 #[derive(Debug, Default)]
 pub(crate) struct Completed {
     pub(crate) words: Vec<OsString>,
-    /// The options that were not typed, as they would be (`--rate`, `-R`), and where each is from.
+    /// Options added as defaults, each with the ways in which it can be typed (`--rate`, `-R`) and its source.
     defaults: Vec<(Vec<String>, Source)>,
 }
 
 impl Completed {
     fn typed(words: Vec<OsString>) -> Completed {
-        Completed {
-            words,
-            defaults: Vec::new(),
-        }
+        Completed { words, defaults: Vec::new() }
     }
 
-    /// Where the options are from that a message is about and that nobody has typed; a line each.
+    /// Returns a line for each option in a message that comes from a default, with its source.
     pub(crate) fn sources(&self, message: &str) -> String {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let words: Vec<&str> = message.split(|c| !is_word(c)).collect();
@@ -140,17 +130,18 @@ impl Completed {
             all.any(|name| words.contains(&&**name))
         };
         let named = self.defaults.iter().filter(named);
-        let line = |(names, source): &(Vec<String>, Source)| {
-            format!("note: {} was not typed: it is from {source}\n", names[0])
-        };
-        named.map(line).collect()
+        named
+            .map(|(names, source)| {
+                format!("note: {} was not typed: it is from {source}\n", names[0])
+            })
+            .collect()
     }
 }
 
-/// What was typed, with the user's defaults for what was not.
+/// Completes the command line with the user's defaults for options that were not typed.
 ///
 /// # Errors
-/// As [`Defaults::read`]; only of a command that can have defaults.
+/// Same as [`Defaults::read`], but only for a command that can have defaults.
 pub(crate) fn complete(typed: Vec<OsString>) -> Result<Completed, Failure> {
     let all = Args::command();
     // What is wrong with it is told when all of it is read.
@@ -170,22 +161,19 @@ pub(crate) fn complete(typed: Vec<OsString>) -> Result<Completed, Failure> {
     let in_force = words(&Defaults::read()?, command, matches);
     // The program's name, the command's, and then the options.
     let (begin, end) = typed.split_at(2);
-    Ok(Completed {
-        words: [begin, &in_force.words[..], end].concat(),
-        ..in_force
-    })
+    Ok(Completed { words: [begin, &in_force.words[..], end].concat(), ..in_force })
 }
 
-/// The defaults in force beside what was typed, as words of the command line.
+/// Returns the command line words for the defaults that apply in addition to the typed options.
 fn words(defaults: &Defaults, command: &Command, typed: &ArgMatches) -> Completed {
     let arguments = command.get_arguments();
-    let mut said: Vec<&Arg> = arguments
-        .filter(|arg| was_typed(typed, arg.get_id().as_str()))
-        .collect();
-    let own = SETTINGS.iter().filter(|setting| {
-        setting.commands.contains(&command.get_name()) && !(setting.unless)(typed)
-    });
-    let mut given: Vec<_> = own
+    let mut said: Vec<&Arg> =
+        arguments.filter(|arg| was_typed(typed, arg.get_id().as_str())).collect();
+    let mut given: Vec<_> = SETTINGS
+        .iter()
+        .filter(|setting| {
+            setting.commands.contains(&command.get_name()) && !(setting.unless)(typed)
+        })
         .filter_map(|setting| {
             let (layer, given) = defaults.of(command.get_name(), setting)?;
             Some((layer, setting, given))
@@ -202,19 +190,18 @@ fn words(defaults: &Defaults, command: &Command, typed: &ArgMatches) -> Complete
         }
         let words = value::words(setting, &given.values);
         in_force.words.extend(words.into_iter().map(OsString::from));
-        let names = arg.get_long().map(|long| format!("--{long}"));
-        let names = names
+        let names = arg
+            .get_long()
+            .map(|long| format!("--{long}"))
             .into_iter()
             .chain(arg.get_short().map(|short| format!("-{short}")));
-        in_force
-            .defaults
-            .push((names.collect(), given.source.clone()));
+        in_force.defaults.push((names.collect(), given.source.clone()));
         said.push(arg);
     }
     in_force
 }
 
-/// Whether two options are the same or cannot stand beside each other.
+/// Returns true if two options are the same or exclude each other.
 fn excludes(command: &Command, one: &Arg, other: &Arg) -> bool {
     let has = |one: &Arg, other: &Arg| {
         let all = command.get_arg_conflicts_with(one);

@@ -1,30 +1,30 @@
-//! Which options can have defaults of the user's: a table.
+//! Table of the options that can have defaults set by the user.
 
 use clap::ArgMatches;
 use weir_model::quantity::{CpuSet, parse_duration};
 
-/// An option that the environment and files may give a default.
+/// An option that can have a default in the environment and in files.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// Its name in files: the option's, with `_` for `-`.
+    /// Name in files: the option's, with `_` for `-`.
     pub(crate) key: &'static str,
-    /// The commands that have it.
+    /// Commands that have the option.
     pub(crate) commands: &'static [&'static str],
-    /// What its value must be, beyond what the option says of itself.
+    /// Kind of the value, for checks beyond the option's own.
     pub(crate) kind: Kind,
-    /// It starts programs, reaches other hosts or changes what is believed: never from a `weir.toml` that came with somebody's
-    /// folder.
+    /// True for options that start programs, reach other hosts or change what is believed: they are never taken from a
+    /// `weir.toml` that came with somebody's folder.
     pub(crate) own: bool,
-    /// Beside what on the command line it does not count.
+    /// Returns true if the default does not apply with this command line.
     pub(crate) unless: fn(&ArgMatches) -> bool,
 }
 
-/// What the value of a setting is.
+/// Kind of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// On or off.
     Flag,
-    /// One value, judged by the option.
+    /// One value, checked by the option.
     Value,
     /// A time.
     Duration,
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What is wrong with a value's meaning.
+    /// Returns an error about the value's meaning; `None` if it is valid.
     pub(crate) fn fault(self, text: &str) -> Option<String> {
         match self {
             Kind::Duration => parse_duration(text).err().map(|error| error.to_string()),
@@ -51,43 +51,23 @@ const RUN: &[&str] = &["run"];
 const RUNS: &[&str] = &["run", "capacity"];
 const LOADS: &[&str] = &["load", "capacity"];
 const ALL: &[&str] = &["run", "capacity", "load"];
-const FORMATS: &[&str] = &[
-    "load",
-    "capacity",
-    "run",
-    "report",
-    "doctor",
-    "parameters",
-    "config",
-];
+const FORMATS: &[&str] = &["load", "capacity", "run", "report", "doctor", "parameters", "config"];
 
 const fn row(key: &'static str, commands: &'static [&'static str], kind: Kind) -> Setting {
-    Setting {
-        key,
-        commands,
-        kind,
-        own: false,
-        unless: |_| false,
-    }
+    Setting { key, commands, kind, own: false, unless: |_| false }
 }
 
 const fn own(key: &'static str, commands: &'static [&'static str], kind: Kind) -> Setting {
-    Setting {
-        own: true,
-        ..row(key, commands, kind)
-    }
+    Setting { own: true, ..row(key, commands, kind) }
 }
 
-/// Of the load that a study describes itself.
+/// Returns a setting of a load, which does not apply if a study describes the load.
 const fn of_load(key: &'static str, commands: &'static [&'static str], kind: Kind) -> Setting {
-    Setting {
-        unless: is_described,
-        ..row(key, commands, kind)
-    }
+    Setting { unless: is_described, ..row(key, commands, kind) }
 }
 
-/// All of them. What a user has to agree to each time is not here (`--yes-this-is-mine`, `--allow-host-settings`,
-/// `--insecure`), nor what names one result (`--output`).
+/// All settings. Options that a user has to agree to each time are missing (`--yes-this-is-mine`,
+/// `--allow-host-settings`, `--insecure`), and so is the name of one result (`--output`).
 pub(crate) static SETTINGS: [Setting; 28] = [
     row("format", FORMATS, Kind::Value),
     row("quiet", LOADS, Kind::Flag),
@@ -95,10 +75,7 @@ pub(crate) static SETTINGS: [Setting; 28] = [
     of_load("connections", LOADS, Kind::Value),
     row("threads", LOAD, Kind::Value),
     of_load("cpus", LOADS, Kind::Cpus),
-    Setting {
-        unless: has_its_own_length,
-        ..row("duration", LOAD, Kind::Duration)
-    },
+    Setting { unless: has_its_own_length, ..row("duration", LOAD, Kind::Duration) },
     of_load("timeout", LOADS, Kind::Duration),
     row("rate", LOAD, Kind::Value),
     row("ramp_up", LOAD, Kind::Duration),
@@ -122,13 +99,12 @@ pub(crate) static SETTINGS: [Setting; 28] = [
     own("agent", ALL, Kind::Value),
 ];
 
-/// Whether what was typed says how long a load is.
+/// Returns true if the command line itself determines the length of the load.
 fn has_its_own_length(typed: &ArgMatches) -> bool {
-    let is_said = |id| was_typed(typed, id);
-    ["requests", "trace", "calibrate"].into_iter().any(is_said)
+    ["requests", "trace", "calibrate"].into_iter().any(|id| was_typed(typed, id))
 }
 
-/// Whether a study, or the run that goes on, describes the load.
+/// Returns true if a study, or the run to resume, describes the load.
 fn is_described(typed: &ArgMatches) -> bool {
     if was_typed(typed, "resume") || was_typed(typed, "calibrate") {
         return true;
@@ -139,7 +115,7 @@ fn is_described(typed: &ArgMatches) -> bool {
     is_capacity && url.is_some_and(|url| !url.contains("://"))
 }
 
-/// Whether an option was given on the command line.
+/// Returns true if an option was given on the command line.
 pub(crate) fn was_typed(typed: &ArgMatches, id: &str) -> bool {
     let is_known = typed.try_contains_id(id).is_ok();
     is_known && typed.value_source(id) == Some(clap::parser::ValueSource::CommandLine)

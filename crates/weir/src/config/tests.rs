@@ -4,23 +4,23 @@ use super::settings::{Kind, SETTINGS};
 use super::value::words;
 use super::*;
 
-/// A row that names what is not there would be silently without effect.
+/// Checks every row: one that names a missing option would silently have no effect.
 #[test]
 fn every_setting_is_an_option_of_its_commands_and_needs_no_other() {
     let all = Args::command();
     for setting in &SETTINGS {
         for name in setting.commands {
             let command = all.find_subcommand(name).expect("a command");
-            let option = argument(command, setting);
-            let option = option.unwrap_or_else(|| panic!("{name} has no {}", setting.key));
+            let option = argument(command, setting)
+                .unwrap_or_else(|| panic!("{name} has no {}", setting.key));
             let takes = option.get_action().takes_values();
             assert_eq!(takes, setting.kind != Kind::Flag, "{name} {}", setting.key);
             let values = match setting.kind {
                 Kind::Flag => ["true".to_owned()],
                 _ => [example(option)],
             };
-            let asked = ["weir", *name, "x"].map(str::to_owned);
-            let typed = asked.into_iter().chain(words(setting, &values));
+            let typed =
+                ["weir", *name, "x"].map(str::to_owned).into_iter().chain(words(setting, &values));
             let parsed = all.clone().try_get_matches_from(typed);
             if let Err(error) = parsed {
                 let kind = error.kind();
@@ -31,19 +31,14 @@ fn every_setting_is_an_option_of_its_commands_and_needs_no_other() {
     }
 }
 
-/// A value that the option takes.
 fn example(option: &Arg) -> String {
     let known = option.get_possible_values();
-    known
-        .first()
-        .map_or("1".to_owned(), |value| value.get_name().to_owned())
+    known.first().map_or("1".to_owned(), |value| value.get_name().to_owned())
 }
 
-/// The command line, with defaults of a file and of the environment.
+/// Returns the command line after adding defaults of a file and of the environment.
 fn completed(typed: &str, file: &str, variables: &[(&str, &str)]) -> String {
-    let variables = variables
-        .iter()
-        .map(|(name, value)| (name.into(), value.into()));
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let defaults = Defaults {
         layers: vec![
             environment::read(variables).unwrap(),
@@ -52,20 +47,14 @@ fn completed(typed: &str, file: &str, variables: &[(&str, &str)]) -> String {
         files: Vec::new(),
     };
     let all = Args::command();
-    let matches = all.clone().ignore_errors(true);
-    let matches = matches.try_get_matches_from(typed.split(' ')).unwrap();
+    let matches = all.clone().ignore_errors(true).try_get_matches_from(typed.split(' ')).unwrap();
     let (name, matches) = matches.subcommand().unwrap();
     let words = super::words(&defaults, all.find_subcommand(name).unwrap(), matches);
-    let words = words.words.iter().map(|word| word.to_str().unwrap());
-    words.collect::<Vec<_>>().join(" ")
+    words.words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
 }
 
-/// What is typed, the environment, and the words that this adds.
-type Row = (
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    &'static str,
-);
+/// Typed command line, environment variables, and the words that these add.
+type Row = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
 #[test]
 fn what_is_typed_comes_before_the_environment_and_that_before_files() {
@@ -88,11 +77,7 @@ fn what_is_typed_comes_before_the_environment_and_that_before_files() {
         ("weir run study --check", &[], ""),
     ];
     for (typed, variables, expected) in rows {
-        assert_eq!(
-            completed(typed, file, variables),
-            expected,
-            "{typed} {variables:?}"
-        );
+        assert_eq!(completed(typed, file, variables), expected, "{typed} {variables:?}");
     }
 }
 
@@ -107,10 +92,7 @@ fn a_file_s_mistakes_are_all_told_with_their_places() {
         .iter()
         .map(|error| {
             let nearest = error.nearest.as_deref().unwrap_or("-");
-            format!(
-                "{}:{} {nearest}: {}",
-                error.line, error.column, error.message
-            )
+            format!("{}:{} {nearest}: {}", error.line, error.column, error.message)
         })
         .collect();
     let expected = [

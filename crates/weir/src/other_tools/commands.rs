@@ -1,9 +1,9 @@
-//! Commands that weir does not have, and what it has instead.
+//! Commands that weir does not have, and their replacements.
 
 use super::is_url;
 use crate::failure::Failure;
 
-/// Names that somebody may try, what weir has instead, and what to type.
+/// Names that somebody may try, weir's replacement, and the command to type.
 #[rustfmt::skip]
 const ROWS: [(&[&str], &str, &str); 4] = [
     (&["compare", "diff", "vs"],
@@ -18,7 +18,7 @@ const ROWS: [(&[&str], &str, &str); 4] = [
      "a run ends with what to do next; `weir run` has --resume and --confirm", "weir report RUN shows a run again"),
 ];
 
-/// Answers a command that weir does not have, or that takes no URL.
+/// Returns a failure for a command that weir does not have, or that takes no URL.
 pub(super) fn refused(words: &[String]) -> Option<Failure> {
     let (first, rest) = words.get(1..)?.split_first()?;
     if matches!(&**first, "load" | "run")

@@ -1,4 +1,4 @@
-//! Files of other load generators: what they are, and what to type instead.
+//! Recognition of other load generators' files, and what to type instead.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,11 +10,12 @@ use super::line_of_curl;
 use super::table::{SCRIPTS, URLS};
 use crate::failure::Failure;
 
-/// What a file shows within so many bytes.
+/// Number of bytes at the beginning of a file that are searched.
 const HEAD: u64 = 64 << 10;
 
-/// How a file's name ends, what its text has, whose it is, what weir has instead; and what of it can be read: what stands
-/// before a value, and what is typed for it. A second `{}` is what comes after `=` or `<`.
+/// A kind of file: the end of its name, a part of its text, its tool, weir's replacement, and the values that can be
+/// read from it. Each of these is a text that precedes the value, and the option for it. A second `{}` stands for the
+/// text after `=` or `<`.
 type Kind = (
     &'static str,
     &'static str,
@@ -46,10 +47,10 @@ const KINDS: [Kind; 10] = [
     (".har", "\"log\": {", "HAR", "a recorded session is a --request-set, or a --trace", &[]),
 ];
 
-/// Whose a file is, what weir has instead, and what to type; empty if nothing can be read.
+/// A recognized file: its tool, weir's replacement, and the words to type, empty if no value can be read.
 pub(super) type Known = (&'static str, &'static str, Vec<String>);
 
-/// What a file is. Unless it `is_read`, its name decides, which a missing one has too.
+/// Recognizes a file by its text if `is_read`, otherwise by its name, which works for a missing file too.
 pub(super) fn known(path: &str, is_read: bool) -> Option<Known> {
     let mut head = b"\n".to_vec();
     // A pipe may never end, and can be read only once.
@@ -58,9 +59,7 @@ pub(super) fn known(path: &str, is_read: bool) -> Option<Known> {
     }
     let text = String::from_utf8_lossy(&head);
     let mut kinds = KINDS.iter().filter(|kind| is_read && text.contains(kind.1));
-    let kind = kinds
-        .next()
-        .or_else(|| KINDS.iter().find(|kind| path.ends_with(kind.0)))?;
+    let kind = kinds.next().or_else(|| KINDS.iter().find(|kind| path.ends_with(kind.0)))?;
     let mut words = match kind.2 {
         "HAR" => vec!["--request-set".to_owned(), path.to_owned()],
         "curl" => line_of_curl(&shlex::split(&text)?[1..]).typed,
@@ -72,7 +71,7 @@ pub(super) fn known(path: &str, is_read: bool) -> Option<Known> {
     Some((kind.2, kind.3, words))
 }
 
-/// What is typed for the first value of its kind, or for all pairs.
+/// Returns the words for the first value after `key`, or for all pairs if the template has two values.
 fn filled(text: &str, key: &str, template: &str) -> Vec<String> {
     // A rate by another unit of time is another rate.
     if key == " rate:" && text.contains("timeUnit:") && !text.contains("timeUnit: '1s'") {
@@ -94,7 +93,7 @@ fn filled(text: &str, key: &str, template: &str) -> Vec<String> {
     lines.flatten().collect()
 }
 
-/// A text in quotes of any kind, or a word, without slots.
+/// Returns a text in quotes of any kind, or a word. Slots in it are escaped.
 fn value(text: &str) -> Option<String> {
     let text = text.trim_start();
     let quote = text.chars().next().filter(|c| "'\"`".contains(*c));
@@ -107,7 +106,7 @@ fn value(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&value).into_owned()).filter(|value| !value.is_empty())
 }
 
-/// What a file is that was given as a trace or a request set and cannot be read as one.
+/// Returns a failure for another tool's file that was given as a trace or a request set and cannot be read as one.
 pub(crate) fn recognised(path: &str) -> Option<Failure> {
     let (tool, advice, mut words) = known(path, true)?;
     if !words.iter().any(|word| word.contains("://")) {

@@ -1,7 +1,7 @@
-//! Command lines of wrk, wrk2, ab, h2load, oha, hey, k6 and hyperfine: what their options are called here.
+//! Command lines of wrk, wrk2, ab, h2load, oha, hey, k6 and hyperfine, with weir's names for their options.
 //!
-//! The options are rows of a table. A line is read once, before clap sees it, by what clap knows of weir's options:
-//! the value of one of them is never taken for an option.
+//! The options are rows of a table. A line is read once, before clap parses it, with clap's knowledge of weir's
+//! options: the value of one of them is never taken for an option.
 
 use std::iter::Peekable;
 
@@ -18,10 +18,10 @@ mod table;
 pub(crate) use files::recognised;
 use table::{CURL, ROWS};
 
-/// How an option is typed, whose it is, what follows it, and what weir has instead.
+/// An option: its spelling, its tools, its value, and weir's replacement.
 type Row = (&'static str, &'static str, Takes, Way);
 
-/// What follows an option of another tool.
+/// Value of another tool's option.
 #[derive(Debug, Clone, Copy)]
 enum Takes {
     Nothing,
@@ -30,25 +30,25 @@ enum Takes {
     Time,
     /// A file's name, with a dot or a slash in it.
     File,
-    /// Something with this in it.
+    /// A value that contains this text.
     Has(&'static str),
     Text,
     /// Something that may be a URL.
     Address,
 }
 
-/// What weir has instead.
+/// Replacement in weir.
 #[derive(Debug, Clone, Copy)]
 enum Way {
-    /// To be typed so; `{}` is the value.
+    /// Words to type; `{}` is the value.
     Is(&'static str),
-    /// It need not be said.
+    /// The default behaviour: no option is needed.
     Always(&'static str),
-    /// There is no option of the same meaning.
+    /// Advice, since weir has no option of the same meaning.
     Words(&'static str),
 }
 
-/// What is wrong with a command line that another tool would understand, and what to type instead.
+/// Returns a failure for a command line in another tool's syntax, with the line to type instead.
 pub(crate) fn refused(words: &[String]) -> Option<Failure> {
     // All of curl's line in one word, right after `weir` or `weir load`.
     let mut begin = words.iter().enumerate().skip(1).take(2);
@@ -83,9 +83,7 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
         .map(|rest| format!("weir load {rest}"))
         .ok();
     let is_right = Args::try_parse_from(
-        ["weir", "load"]
-            .into_iter()
-            .chain(read.typed.iter().map(String::as_str)),
+        ["weir", "load"].into_iter().chain(read.typed.iter().map(String::as_str)),
     )
     .is_ok();
     let hint = typed
@@ -100,16 +98,16 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
     }
 }
 
-/// Tools whose command lines are known.
+/// Tools whose command lines are recognized.
 const TOOLS: [&str; 8] = ["wrk", "wrk2", "ab", "h2load", "oha", "hey", "k6", "curl"];
 
-/// Whether somebody has typed options, a URL or another tool where the command's name belongs.
+/// Returns true if options, a URL or another tool's name is in the place of the command's name.
 fn is_for_load(words: &[String]) -> bool {
     words[1..].iter().any(|word| is_url(word))
         && (words[1].starts_with('-') || is_url(&words[1]) || TOOLS.contains(&&*words[1]))
 }
 
-/// A command line of curl. What the user says of a body goes before what curl says by itself.
+/// Reads a command line of curl. The user's method and content type precede those that curl implies for a body.
 fn line_of_curl(words: &[String]) -> Line {
     let weir = Args::command();
     let load = weir.find_subcommand("load").expect("a command of weir's");
@@ -130,23 +128,19 @@ fn is_url(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
 }
 
-/// A command line, read.
+/// A command line after reading.
 struct Line {
-    /// What weir has instead of each option that is another tool's.
+    /// Messages about other tools' options and their replacements.
     found: Vec<String>,
-    /// The line with these put in their places.
+    /// The line with these options replaced.
     typed: Vec<String>,
-    /// Whether nothing is missing in that.
+    /// True if the replaced line lacks nothing.
     can_be_typed: bool,
 }
 
 impl Line {
     fn read(command: &Command, words: &[String], rows: &[Row]) -> Line {
-        let mut line = Line {
-            found: Vec::new(),
-            typed: Vec::new(),
-            can_be_typed: true,
-        };
+        let mut line = Line { found: Vec::new(), typed: Vec::new(), can_be_typed: true };
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
             if word == "--" {
@@ -159,7 +153,7 @@ impl Line {
         line
     }
 
-    /// Takes a word, and those after it that are its value.
+    /// Reads a word, and the words after it that are its value.
     fn take<'w>(
         &mut self,
         command: &Command,
@@ -195,7 +189,7 @@ impl Line {
         }
     }
 
-    /// Takes what was found of another tool's file.
+    /// Adds the message and the words for another tool's file.
     fn take_file(&mut self, path: &str, (tool, advice, words): files::Known) {
         self.can_be_typed &= !words.is_empty();
         self.typed.extend(words);
@@ -228,16 +222,13 @@ impl Line {
     }
 }
 
-/// An option and the value that is typed in the same word, if there is one.
+/// Splits a word into an option and the value in the same word, if there is one.
 fn split<'w>(word: &'w str, rows: &[Row]) -> (&'w str, Option<&'w str>) {
-    let is_whole = |(option, ..): &Row| *option == word;
-    if !word.starts_with('-') || word.len() < 3 || rows.iter().any(is_whole) {
+    if !word.starts_with('-') || word.len() < 3 || rows.iter().any(|(option, ..)| *option == word) {
         return (word, None);
     }
     if word.starts_with("--") {
-        return word
-            .split_once('=')
-            .map_or((word, None), |(option, value)| (option, Some(value)));
+        return word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));
     }
     match word.split_at_checked(2) {
         Some((option, value)) => (option, Some(value.strip_prefix('=').unwrap_or(value))),
@@ -245,7 +236,7 @@ fn split<'w>(word: &'w str, rows: &[Row]) -> (&'w str, Option<&'w str>) {
     }
 }
 
-/// Whether a row is about this option and what follows.
+/// Returns true if a row applies to this option and its value.
 fn fits(
     (option, _, takes, _): &Row,
     typed: &str,
@@ -285,7 +276,7 @@ fn takes_value(arg: &Arg) -> bool {
 mod tests {
     use super::*;
 
-    /// A row whose option weir has must not shadow what weir understands.
+    /// Checks that no row shadows an option that weir itself accepts.
     #[test]
     fn what_weir_understands_is_nobody_elses() {
         for line in [
@@ -294,10 +285,8 @@ mod tests {
             "-c 1k -n 2.5k -b a@b http://a/ -- -x",
             "-c10 -t2 -d10s --source -z http://a/x.js?y=1 -- -z",
         ] {
-            let words: Vec<String> = format!("weir load {line}")
-                .split(' ')
-                .map(str::to_owned)
-                .collect();
+            let words: Vec<String> =
+                format!("weir load {line}").split(' ').map(str::to_owned).collect();
             assert!(refused(&words).is_none(), "{line}");
         }
     }
@@ -306,10 +295,7 @@ mod tests {
     #[test]
     fn users_and_their_passwords_are_not_repeated() {
         for typed in ["load -u", "load -A", "load -a", "curl -u"] {
-            for line in [
-                format!("weir {typed} me:S3CRET"),
-                format!("weir {typed}me:S3CRET"),
-            ] {
+            for line in [format!("weir {typed} me:S3CRET"), format!("weir {typed}me:S3CRET")] {
                 let words = format!("{line} http://a/");
                 let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
                 let refused = refused(&words).expect("it is another tool's");
@@ -318,7 +304,7 @@ mod tests {
         }
     }
 
-    /// What a row says is to be typed is understood.
+    /// Checks that `weir load` accepts the words of every row.
     #[test]
     fn every_way_is_one_of_weir_load() {
         for (option, _, takes, way) in ROWS.iter().chain(CURL) {
@@ -328,10 +314,7 @@ mod tests {
                 _ => "1s",
             };
             let words = shlex::split(&template.replace("{}", value)).unwrap();
-            let words = ["weir", "load", "http://a/"]
-                .map(str::to_owned)
-                .into_iter()
-                .chain(words);
+            let words = ["weir", "load", "http://a/"].map(str::to_owned).into_iter().chain(words);
             assert!(Args::try_parse_from(words).is_ok(), "{option}: {template}");
         }
     }

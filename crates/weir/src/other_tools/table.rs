@@ -29,8 +29,8 @@ const QUERY: &str = "data of a GET is written in the URL: 'http://HOST/?NAME=VAL
 const HOST: &str = "-H 'Host: {}'";
 const AGENT: &str = "-H 'User-Agent: {}'";
 
-/// Of an option that several tools have, the first row that fits what follows it. What weir has under the same
-/// name stands here only with values that it would refuse.
+/// Options of other tools. If several tools have an option, the first row that fits its value applies. Options that
+/// weir has too are listed only with values that weir would refuse.
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     // How long, how many, how fast.

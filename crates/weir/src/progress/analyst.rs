@@ -1,7 +1,7 @@
-//! What a run says so far: its folder is read and analyzed now and then while it goes on.
+//! Verdicts of a running run: its folder is read and analyzed now and then.
 //!
-//! The thread is as polite as can be: at nice 10, off the CPUs that proxies have for themselves, and idle for fifty times
-//! the CPU time that the last look took, so that it takes at most 2 % of one CPU.
+//! The thread is as polite as can be: at nice 10, off the CPUs reserved for proxies, and idle for fifty times the CPU
+//! time of the last analysis, so that it takes at most 2 % of one CPU.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -18,31 +18,27 @@ use weir_report::words;
 
 use super::{Event, POLITE};
 
-/// From one look to the next, at least ...
+/// Least time from one analysis to the next, together with [`REST`].
 const EVERY: Duration = Duration::from_secs(5);
-/// ... or so many times the CPU time that a look takes.
+/// Least time from one analysis to the next, as a multiple of the CPU time that it takes.
 const REST: u32 = 50;
 
-/// Looks at a run while it goes on.
+/// Analyzes a run while it goes on.
 pub(crate) struct Analyst {
     events: Sender<Event>,
-    /// Where the records go, and the CPUs to keep to.
+    /// Folder of the records, and the CPUs to use.
     place: Option<(PathBuf, Option<CpuSet>)>,
-    /// Told of every block.
+    /// Channel to the thread, which gets a message for every block.
     blocks: Option<Sender<()>>,
 }
 
 impl Analyst {
-    /// Tells what it finds as [`Event::Verdicts`].
+    /// Creates an analyst that sends its results as [`Event::Verdicts`].
     pub(crate) fn new(events: &Sender<Event>) -> Analyst {
-        Analyst {
-            events: events.clone(),
-            place: None,
-            blocks: None,
-        }
+        Analyst { events: events.clone(), place: None, blocks: None }
     }
 
-    /// Hears what happens in the run.
+    /// Takes an event of the run.
     pub(crate) fn hear(&mut self, event: &LabEvent) {
         match event {
             LabEvent::Begun { folder, cpus, .. } => {
@@ -76,7 +72,7 @@ fn settle(cpus: Option<&CpuSet>) {
     }
 }
 
-/// Looks after blocks, until no more will come.
+/// Analyzes the run after blocks, until no more will come.
 fn watch(folder: &std::path::Path, blocks: &Receiver<()>, events: &Sender<Event>) {
     while blocks.recv().is_ok() {
         let (begun, cpu) = (Instant::now(), cpu_time());
@@ -105,12 +101,12 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Every comparison, in the order of the study.
+/// Returns every comparison, in the order of the study.
 fn verdicts(findings: &Findings) -> Vec<Verdict> {
-    let all = findings.loads.iter().flat_map(|load| {
-        let of_load = |found: &Comparison| verdict(&load.load, found);
-        load.comparisons.iter().map(of_load)
-    });
+    let all = findings
+        .loads
+        .iter()
+        .flat_map(|load| load.comparisons.iter().map(|found| verdict(&load.load, found)));
     all.collect()
 }
 

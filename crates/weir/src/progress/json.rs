@@ -14,7 +14,7 @@ use weir_report::foreign::masked;
 use super::{Consumer, Event};
 use crate::terminal;
 
-/// Where a load is, is written as often.
+/// Time between lines about a load's state.
 const STATES: Duration = Duration::from_secs(1);
 
 /// How long lines wait for a reader that does not read.
@@ -28,9 +28,7 @@ pub(crate) struct Sink(Arc<Mutex<Patient<File>>>);
 impl Sink {
     /// Over a file, a pipe or a terminal.
     pub(crate) fn to(file: File) -> Sink {
-        Sink(Arc::new(Mutex::new(Patient::new(file, |waited| {
-            waited < PATIENCE
-        }))))
+        Sink(Arc::new(Mutex::new(Patient::new(file, |waited| waited < PATIENCE))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Patient<File>> {
@@ -40,15 +38,13 @@ impl Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock()
-            .write(bytes)
-            .map_err(|error| match error.kind() {
-                ErrorKind::TimedOut => {
-                    let words = format!("nobody has read it for {} s", PATIENCE.as_secs());
-                    io::Error::new(ErrorKind::TimedOut, words)
-                }
-                _ => error,
-            })
+        self.lock().write(bytes).map_err(|error| match error.kind() {
+            ErrorKind::TimedOut => {
+                let words = format!("nobody has read it for {} s", PATIENCE.as_secs());
+                io::Error::new(ErrorKind::TimedOut, words)
+            }
+            _ => error,
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -60,41 +56,32 @@ impl Write for Sink {
 #[derive(Serialize)]
 struct Line<'a> {
     format: &'static str,
-    /// When it was written, RFC 3339 in UTC.
+    /// Time of writing, RFC 3339 in UTC.
     time: String,
     #[serde(flatten)]
     event: &'a Event,
 }
 
-/// Writes every event as a line of JSON the moment it comes.
+/// Writes every event as a line of JSON as soon as it comes.
 pub(crate) struct JsonLines {
     out: Sink,
-    /// Whether all events are wanted, or intervals alone.
+    /// True if all events are written, false for intervals alone.
     all: bool,
     state_told: Option<Instant>,
-    /// Set when nobody reads any more.
+    /// Flag to set when the reader has gone.
     unread: Option<Arc<AtomicBool>>,
-    /// Something could not be written, and that was said.
+    /// True after a write has failed, which is reported once.
     has_failed: bool,
 }
 
 impl JsonLines {
     pub(crate) fn new(out: Sink, all: bool) -> JsonLines {
-        JsonLines {
-            out,
-            all,
-            state_told: None,
-            unread: None,
-            has_failed: false,
-        }
+        JsonLines { out, all, state_told: None, unread: None, has_failed: false }
     }
 
-    /// Intervals alone, for a result; `unread` is set when nobody takes them.
+    /// Creates a writer of intervals alone, for a result. Sets `unread` when the reader has gone.
     pub(crate) fn intervals(out: Sink, unread: Arc<AtomicBool>) -> JsonLines {
-        JsonLines {
-            unread: Some(unread),
-            ..JsonLines::new(out, false)
-        }
+        JsonLines { unread: Some(unread), ..JsonLines::new(out, false) }
     }
 
     fn is_wanted(&mut self, event: &Event) -> bool {
@@ -123,19 +110,12 @@ impl Consumer for JsonLines {
         if !self.is_wanted(event) {
             return;
         }
-        let line = Line {
-            format: FORMAT,
-            time: jiff::Timestamp::now().to_string(),
-            event,
-        };
+        let line = Line { format: FORMAT, time: jiff::Timestamp::now().to_string(), event };
         let Ok(text) = serde_json::to_string(&line) else {
             return;
         };
         let text = masked(&text).into_owned() + "\n";
-        let written = self
-            .out
-            .write_all(text.as_bytes())
-            .and_then(|()| self.out.flush());
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         match (written, &self.unread) {
             (Ok(()), _) => {}
             (Err(error), Some(unread))

@@ -19,55 +19,55 @@ use super::{Consumer, Event};
 use crate::commands::restore;
 use crate::terminal::StatusLine;
 
-/// How often a load's line is rewritten, and how often one is written where lines stay.
+/// Time between updates of a load's line: on a terminal, and in a file where lines stay.
 const REWRITE: Duration = Duration::from_millis(500);
 const PLAIN: Duration = Duration::from_secs(5);
-/// How often a log file hears how far a run is, at most: hours of it must not hide what it says besides.
+/// Least time between lines about a run's progress in a log file: hours of them must not hide its other lines.
 const NEWS: Duration = Duration::from_secs(60);
-/// How often the time left is told anew where nothing else happens.
+/// Time between updates of the time left while nothing else happens.
 const COUNT_DOWN: Duration = Duration::from_secs(1);
 
-/// Tells people what is going on, on standard error.
+/// Shows progress as lines on standard error.
 pub(crate) struct Lines {
     line: StatusLine,
     begun: Instant,
     arms: Vec<String>,
-    /// Whether more than one arm has answered.
+    /// True if more than one arm has answered.
     several: bool,
-    /// What was said of what loads ask.
+    /// Lines about requested configurations that were written.
     asked: Vec<String>,
     told: Instant,
-    /// When a log file heard news.
+    /// Time of the last line about progress in a log file.
     news: Option<Instant>,
     is_resumed: bool,
     is_alone: bool,
-    /// When a load that ends as soon as everything is decided will have ended, and how sure that is.
+    /// Expected end of a load that ends as soon as everything is decided, with the words for its certainty.
     left: Option<(&'static str, Instant)>,
-    /// When the whole session began, and will have ended, about.
+    /// Begin of the whole session, and its expected end.
     session: Option<(Instant, Instant)>,
-    /// How sure it is when the whole session will have ended, once that was promised.
+    /// Words for the certainty of the session's end; `None` until it was announced.
     promised: Option<&'static str>,
     /// Where records go, until it is said: nothing is kept of a run whose arms never answer.
     folder: Option<PathBuf>,
-    /// What goes on, without the time left.
+    /// Line about the present work, without the time left.
     current: String,
-    /// Each interval of a load is a line that stays, and there are no others of it.
+    /// True if each interval of a load is a line that stays, and the load has no other lines.
     stays: bool,
-    /// Requests per second that a load asks for.
+    /// Requests per second that a load demands.
     rate: Option<f64>,
     /// The p99 of a load's last interval, nanoseconds.
     p99: Option<u64>,
-    /// When a load was shown, and what it had completed then.
+    /// Time of a load's last update, and the requests completed by then.
     load: Option<(Instant, u64)>,
 }
 
 impl Lines {
-    /// On standard error; `stays`: each interval of a load is a line.
+    /// Creates a display on standard error. `stays`: each interval of a load is a line.
     pub(crate) fn new(stays: bool) -> Lines {
         Lines::on(StatusLine::new(), stays)
     }
 
-    /// Nothing is shown, and all is known.
+    /// Creates a display that writes nothing and keeps its lines.
     pub(crate) fn silent(stays: bool) -> Lines {
         Lines::on(StatusLine::kept(), stays)
     }
@@ -96,28 +96,28 @@ impl Lines {
         }
     }
 
-    /// The lines that stay, of one that shows nothing; they are said from here on.
+    /// Continues on standard error, and returns the lines that stay so far.
     pub(crate) fn go_on(&mut self) -> Vec<String> {
         std::mem::replace(&mut self.line, StatusLine::new()).take_said()
     }
 
-    /// The latest lines that stay, of one that shows nothing.
+    /// Returns the latest lines that were kept.
     pub(crate) fn said(&self) -> &[String] {
         self.line.said()
     }
 
-    /// What goes on at the moment.
+    /// Returns the line about the present work.
     pub(crate) fn current(&self) -> &str {
         &self.current
     }
 
-    /// How long the whole session still takes, about, where that was promised.
+    /// Returns the approximate time left of the whole session; `None` if it is not known.
     pub(crate) fn session_left(&self) -> Option<Duration> {
         let (_, end) = self.session?;
         Some(end.saturating_duration_since(Instant::now()))
     }
 
-    /// How much of the session is over, 0 to 1.
+    /// Returns the share of the session that is over, 0 to 1.
     pub(crate) fn session_share(&self) -> Option<f64> {
         let (begun, end) = self.session?;
         let length = end.saturating_duration_since(begun).as_secs_f64();
@@ -128,7 +128,7 @@ impl Lines {
         self.line.say(text);
     }
 
-    /// Says what is soon out of date: a terminal shows it until the next of it comes, a log file gets one of them every
+    /// Shows a line that is soon out of date: a terminal shows it until the next one, a log file gets one every
     /// [`NEWS`].
     fn tell_news(&mut self, text: String) {
         if self.line.is_kept() {
@@ -147,21 +147,18 @@ impl Lines {
         }
     }
 
-    /// Says how long it will take.
+    /// Announces the expected time.
     fn promise(&mut self, takes: Duration, until: Until) {
         self.say_folder();
         self.say_arms();
         self.ends_in(takes);
-        let what = match self.is_resumed {
-            true => "What remains",
-            false => "The whole run",
-        };
+        let what = if self.is_resumed { "What remains" } else { "The whole run" };
         self.promised = Some(about(until));
         let takes = number::length(whole_seconds(takes));
         self.say(&format!("{what} takes {} {takes}", about(until)));
     }
 
-    /// What is left of the whole run, behind what is being done; nothing where nobody knows.
+    /// Returns the time left of the whole run, to follow the present work; empty if it is not known.
     fn left_of_run(&self) -> String {
         // Who keeps the lines shows the time left by themselves.
         let promised = self.promised.filter(|_| !self.line.is_kept());
@@ -174,7 +171,7 @@ impl Lines {
         }
     }
 
-    /// The session takes so long from its begin on.
+    /// Sets the length of the session, from its begin.
     fn ends_in(&mut self, takes: Duration) {
         let (begun, _) = self.session.unwrap_or((Instant::now(), self.begun));
         self.session = Some((begun, begun + takes));
@@ -183,13 +180,7 @@ impl Lines {
     fn tell(&mut self, event: LabEvent) {
         match event {
             LabEvent::RollOutAwaited { workload, within } => self.say(&awaited(&workload, within)),
-            LabEvent::Begun {
-                folder,
-                is_resumed,
-                remarks,
-                takes,
-                ..
-            } => {
+            LabEvent::Begun { folder, is_resumed, remarks, takes, .. } => {
                 self.ends_in(takes);
                 for remark in remarks {
                     self.say(&format!("Note: {remark}"));
@@ -200,12 +191,9 @@ impl Lines {
             }
             LabEvent::Takes { takes, until } => self.promise(takes, until),
             LabEvent::TakesAtMost { takes } => self.say(&at_most(takes)),
-            LabEvent::ArmReady {
-                arm,
-                address,
-                asked,
-                remarks,
-            } => self.ready(arm, &address, &asked, &remarks),
+            LabEvent::ArmReady { arm, address, asked, remarks } => {
+                self.ready(arm, &address, &asked, &remarks);
+            }
             LabEvent::Bracket { bracket, left } => self.search(&bracket, left),
             LabEvent::Capacity(found) => self.say(&words::capacity(&found)),
             alone @ (LabEvent::AloneBegun { .. }
@@ -222,21 +210,14 @@ impl Lines {
             LabEvent::PilotEnded(pilot) if pilot.wanted_ns.is_some() => self.say(&chosen(&pilot)),
             LabEvent::PilotEnded(pilot) => self.tell_news(chosen(&pilot)),
             begun @ LabEvent::TrialBegun { .. } => self.begin(begun),
-            LabEvent::Looked {
-                look,
-                left,
-                at_most,
-            } => {
+            LabEvent::Looked { look, left, at_most } => {
                 self.say(&looked(&look, left, at_most));
                 self.left = (!look.is_done()).then(|| ("about", Instant::now() + left));
             }
             LabEvent::TimeIsUp { left_out } => self.say(&time_is_up(&left_out)),
-            LabEvent::Block {
-                loads,
-                done,
-                of,
-                baseline_rate,
-            } => self.show_block(&together(&loads), (done, of), baseline_rate),
+            LabEvent::Block { loads, done, of, baseline_rate } => {
+                self.show_block(&together(&loads), (done, of), baseline_rate);
+            }
             LabEvent::PutBack { settings } => self.put_back(&settings),
             LabEvent::ObjectsPutBack { objects } => self.objects_put_back(&objects),
             LabEvent::TrialEnded { loads } => {
@@ -245,28 +226,21 @@ impl Lines {
         }
     }
 
-    /// A search knows more, and still takes as long as `left`.
+    /// Shows a search's new bracket, and `left`, the time that it still takes.
     fn search(&mut self, bracket: &BracketRecord, left: Duration) {
         self.say_folder();
         self.say_arms();
-        self.session = self
-            .session
-            .map(|(begun, _)| (begun, Instant::now() + left));
+        self.session = self.session.map(|(begun, _)| (begun, Instant::now() + left));
         self.tell_news(words::bracket(bracket, left));
         if !self.line.rewrites() {
             self.show(format!("{}: searching", bracket.arm));
         }
     }
 
-    /// An arm has the load alone.
+    /// Shows an event of the trials in which arms run alone.
     fn alone(&mut self, event: LabEvent) {
         match event {
-            LabEvent::AloneBegun {
-                arms: [against, arm],
-                why,
-                stretches,
-                length,
-            } => {
+            LabEvent::AloneBegun { arms: [against, arm], why, stretches, length } => {
                 self.is_alone = true;
                 let length = number::length(whole_seconds(length));
                 self.say(&format!(
@@ -276,49 +250,35 @@ impl Lines {
             LabEvent::AloneTurn { arm, stretch, of } => {
                 self.show(format!("{arm} alone: stretch {stretch} of {of}"));
             }
-            LabEvent::StretchBegun {
-                arm,
-                load,
-                stretch,
-                of,
-                length,
-            } => {
+            LabEvent::StretchBegun { arm, load, stretch, of, length } => {
                 if stretch == 1 {
-                    self.say(&match self.several {
-                        true => "Each arm has the load alone now, to see what limits it".to_owned(),
-                        false => format!("A load now that shows what limits {arm}"),
+                    self.say(&if self.several {
+                        "Each arm has the load alone now, to see what limits it".to_owned()
+                    } else {
+                        format!("A load now that shows what limits {arm}")
                     });
                 }
                 let length = number::length(whole_seconds(length));
                 let alone = if self.several { " alone" } else { "" };
-                self.show(format!(
-                    "{load}: {arm}{alone} for {length}, {stretch} of {of}"
-                ));
+                self.show(format!("{load}: {arm}{alone} for {length}, {stretch} of {of}"));
             }
             _ => {}
         }
     }
 
-    /// The trial of a load begins.
+    /// Shows the begin of a load's trial.
     fn begin(&mut self, begun: LabEvent) {
-        let LabEvent::TrialBegun {
-            loads,
-            blocks,
-            length,
-            rate,
-            looks,
-        } = begun
-        else {
+        let LabEvent::TrialBegun { loads, blocks, length, rate, looks } = begun else {
             return;
         };
         self.say_arms();
         let (load, lasts) = (together(&loads), number::length(length));
-        let rate = rate.map_or(String::new(), |rate| {
-            format!(" at {} requests/s", number::asked(rate))
-        });
-        let (most, looks) = match looks.is_empty() {
-            true => ("", String::new()),
-            false => ("at most ", format!("; looked at after {}", listed(&looks))),
+        let rate =
+            rate.map_or(String::new(), |rate| format!(" at {} requests/s", number::asked(rate)));
+        let (most, looks) = if looks.is_empty() {
+            ("", String::new())
+        } else {
+            ("at most ", format!("; looked at after {}", listed(&looks)))
         };
         self.say(&format!(
             "{load}: {most}{blocks} blocks in {lasts}{rate}{looks}{}",
@@ -330,7 +290,7 @@ impl Lines {
         self.left = (!most.is_empty()).then(|| ("at most", self.begun + length));
     }
 
-    /// What goes on, with what is left of the session: on a terminal alone, until the next line replaces it.
+    /// Shows the present work with the time left of the session: on a terminal alone, until the next line replaces it.
     fn show(&mut self, text: String) {
         self.current = text;
         self.show_current();
@@ -353,7 +313,7 @@ impl Lines {
         }
     }
 
-    /// Where a load is.
+    /// Shows the state of a load.
     fn show_load(&mut self, state: &LoadState) {
         let now = Instant::now();
         let (shown, before) = *self.load.get_or_insert((now, state.completed));
@@ -368,8 +328,8 @@ impl Lines {
         }
     }
 
-    /// Alone, each arm starts again and again: that is said once. So is what loads ask of a configuration that
-    /// several arms are copies of.
+    /// Shows that an arm is ready. Alone, each arm starts again and again, which is shown once. The parts of a
+    /// configuration that loads request are also shown once, though several arms may be copies of it.
     fn ready(&mut self, arm: String, address: &str, asked: &[AskedRecord], remarks: &[String]) {
         if self.is_alone {
             return;
@@ -387,7 +347,7 @@ impl Lines {
         self.arms.push(arm);
     }
 
-    /// How far a load is: on a terminal after every block, in a log file now and then.
+    /// Shows the progress of a load: on a terminal after every block, in a log file now and then.
     fn show_block(&mut self, load: &str, (done, of): (u32, u32), baseline_rate: f64) {
         let planned = || {
             let share = f64::from(of - done.min(of)) / f64::from(done.max(1));
@@ -411,7 +371,7 @@ impl Lines {
         }
     }
 
-    /// Nobody needs to hear of settings that are as they were.
+    /// Shows settings that could not be restored; others need no line.
     fn put_back(&mut self, restored: &[Restored]) {
         for one in restored.iter().filter(|one| !one.outcome.is_restored()) {
             self.say(restore::described(one, false).trim_end());
@@ -424,7 +384,7 @@ impl Lines {
         }
     }
 
-    /// Once all arms answer, one line for all of them.
+    /// Shows one line for all arms, once all of them answer.
     fn say_arms(&mut self) {
         if !self.arms.is_empty() {
             let arms = std::mem::take(&mut self.arms);

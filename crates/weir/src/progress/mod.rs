@@ -1,6 +1,6 @@
-//! What a command says while it works.
+//! Progress of a command while it works.
 //!
-//! Whoever works tells [`Event`]s and waits for nobody; a thread of its own hands them to whoever shows them:
+//! The working code sends [`Event`]s without waiting; a separate thread passes them to the consumers that show them:
 //!
 //! ```text
 //! weir-lab's events ─┐                          ┌─► lines   for people, on standard error
@@ -8,7 +8,7 @@
 //! the analyst ───────┘    (nice 10)             └─► the live view
 //! ```
 //!
-//! Consumers only consume: they know no command, and nothing that works knows them.
+//! Consumers only consume: they know no command, and the working code does not know them.
 
 use std::fs::File;
 use std::io;
@@ -35,92 +35,92 @@ pub(crate) mod view;
 pub(crate) use json::{JsonLines, Sink};
 pub(crate) use lines::Lines;
 
-/// How often sources are asked for news, and consumers may draw.
+/// Time between calls of sources and of consumers, which may draw then.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Nice value of the thread that shows what is going on: whatever measures comes first.
+/// Nice value of the thread that shows progress: measurements come first.
 const POLITE: i32 = 10;
 
-/// What happens while a command works.
+/// An event while a command works.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event {
     /// A load is about to begin.
     LoadBegun {
-        /// Whom it asks.
+        /// URL of the server.
         url: String,
         /// Connections over all flows.
         connections: u64,
         /// Length in seconds, ramp-up included.
         length: f64,
-        /// Requests per second, where all flows have a constant rate.
+        /// Requests per second, if all flows have a constant rate.
         #[serde(skip_serializing_if = "Option::is_none")]
         rate: Option<f64>,
     },
-    /// Where a load is.
+    /// State of a load.
     LoadState(LoadState),
     /// An interval of a load has ended.
     Interval(Box<LoadInterval>),
-    /// How the arms compare so far.
+    /// Comparisons of the arms so far.
     Verdicts {
         /// Every comparison of the study.
         verdicts: Vec<Verdict>,
     },
-    /// Somebody sent SIGUSR1, and this is the answer.
+    /// Answer to SIGUSR1.
     Asked {
-        /// For people.
+        /// The answer as text.
         text: String,
     },
-    /// What happens in a run or a search.
+    /// An event in a run or a search.
     #[serde(untagged)]
     Lab(weir_lab::Event),
 }
 
-/// Whoever shows what happens.
+/// A display or a writer of events.
 pub(crate) trait Consumer: Send {
-    /// Takes an event in.
+    /// Takes an event.
     fn take(&mut self, event: &Event);
 
-    /// A moment has passed.
+    /// Called at short, regular intervals.
     fn look(&mut self) {}
 
-    /// Whether it shows how arms compare while a run goes on.
+    /// Returns true if the consumer shows comparisons of arms during a run.
     fn is_analyzed(&self) -> bool {
         false
     }
 
-    /// Somebody sent SIGUSR1, and whoever works has no answer of its own: what this consumer knows.
+    /// Returns the answer to SIGUSR1 if the working code has none; `None` if this consumer has none either.
     fn known(&self) -> Option<String> {
         None
     }
 
-    /// Nothing more will come.
+    /// Called when no more events will come.
     fn end(&mut self) {}
 }
 
-/// Where events come from besides whoever works: it is asked every [`LOOK`].
+/// A source of events besides the working code, called every [`LOOK`].
 pub(crate) trait Source: Send {
-    /// Tells what is new. `asked`: somebody wants to know how things are.
+    /// Sends new events through `tell`. `asked`: the user wants to know the state.
     fn look(&mut self, asked: bool, tell: &mut dyn FnMut(Event));
 }
 
-/// No other source.
+/// A source without events.
 pub(crate) struct Nothing;
 
 impl Source for Nothing {
     fn look(&mut self, _: bool, _: &mut dyn FnMut(Event)) {}
 }
 
-/// Hands events to whoever shows them.
+/// Passes events to consumers.
 pub(crate) struct Reporter {
     consumers: Vec<Box<dyn Consumer>>,
-    /// For SIGUSR1 where nobody shows anything.
+    /// Lines for answers to SIGUSR1 if nothing is shown.
     silent: Option<Lines>,
     asked: Arc<AtomicBool>,
 }
 
 impl Reporter {
-    /// As it was asked for; `also` shows too.
+    /// Creates a reporter for the chosen display; `also` is a further consumer.
     ///
     /// # Errors
     /// A file cannot be written, or there is no terminal for the live view.
@@ -155,33 +155,33 @@ impl Reporter {
         })
     }
 
-    /// As it was asked for, of a run or a search.
+    /// Creates a reporter of a run or a search for the chosen display.
     ///
     /// # Errors
-    /// As [`Reporter::new`].
+    /// Same as [`Reporter::new`].
     pub(crate) fn shown(word: &ProgressWord) -> Result<Reporter, Failure> {
         Reporter::new(word, None, false)
     }
 
-    /// Nothing is shown, but whoever sends SIGUSR1 is answered.
+    /// Creates a reporter that shows nothing, but answers SIGUSR1.
     ///
     /// # Errors
-    /// As [`Reporter::new`].
+    /// Same as [`Reporter::new`].
     pub(crate) fn silent() -> Result<Reporter, Failure> {
         Reporter::shown(&ProgressWord::Off)
     }
 
-    /// Whether somebody sees what happens without having to ask.
+    /// Returns true if events are shown anywhere, beyond answers to SIGUSR1.
     pub(crate) fn is_shown(&self) -> bool {
         !self.consumers.is_empty()
     }
 
-    /// Whether somebody wants to know how arms compare while a run goes on.
+    /// Returns true if a consumer shows comparisons of arms during a run.
     pub(crate) fn is_analyzed(&self) -> bool {
         self.consumers.iter().any(|consumer| consumer.is_analyzed())
     }
 
-    /// Does `work`, and shows what it and `source` tell.
+    /// Runs `work`, and shows the events of `work` and `source` meanwhile.
     pub(crate) fn beside<T>(
         self,
         source: impl Source,
@@ -224,20 +224,15 @@ impl Reporter {
                 break;
             }
         }
-        self.consumers
-            .iter_mut()
-            .for_each(|consumer| consumer.end());
+        self.consumers.iter_mut().for_each(|consumer| consumer.end());
     }
 
     fn look(&mut self) {
-        self.consumers
-            .iter_mut()
-            .for_each(|consumer| consumer.look());
+        self.consumers.iter_mut().for_each(|consumer| consumer.look());
     }
 
     fn take(&mut self, event: &Event) {
-        let consumers = self.consumers.iter_mut();
-        consumers.for_each(|consumer| consumer.take(event));
+        self.consumers.iter_mut().for_each(|consumer| consumer.take(event));
         match (&mut self.silent, event) {
             (Some(_), Event::Asked { text }) => tell(&format!("{text}\n")),
             (Some(silent), event) => silent.take(event),
@@ -245,7 +240,7 @@ impl Reporter {
         }
     }
 
-    /// What the first consumer knows that knows anything.
+    /// Shows the answer of the first consumer that has one.
     fn answer(&mut self) {
         let silent = self.silent.iter().map(|lines| lines as &dyn Consumer);
         let mut all = self.consumers.iter().map(|all| &**all).chain(silent);
@@ -255,7 +250,7 @@ impl Reporter {
     }
 }
 
-/// Says that the work is done, even if it panics.
+/// Marks the work as done when dropped, even after a panic.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -264,11 +259,13 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Where JSON Lines go: standard error, or a file.
+/// Opens the destination of JSON Lines: standard error, or a file.
 fn writer(to: Option<&std::path::Path>) -> Result<Sink, Failure> {
     let Some(path) = to else {
-        let stderr = io::stderr().as_fd().try_clone_to_owned();
-        let stderr = stderr.map_err(|error| Failure::failed(format!("standard error: {error}")))?;
+        let stderr = io::stderr()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|error| Failure::failed(format!("standard error: {error}")))?;
         return Ok(Sink::to(File::from(stderr)));
     };
     let emptied = |file: File| {
@@ -285,7 +282,7 @@ fn writer(to: Option<&std::path::Path>) -> Result<Sink, Failure> {
     Ok(Sink::to(file))
 }
 
-/// Writes what stays, whoever shows what.
+/// Writes lines that stay, whatever display is in use.
 fn tell(text: &str) {
     terminal::tell(text);
 }

@@ -1,4 +1,4 @@
-//! What is said of a run's phases.
+//! Phrases about the phases of a run.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use weir_model::record::{LookRecord, PilotRecord};
 use weir_model::study::Until;
 use weir_report::{number, words};
 
-/// How a promise of time begins.
+/// Returns the words before an expected time.
 pub(crate) fn about(until: Until) -> &'static str {
     match until {
         Until::Planned => "about",
@@ -15,12 +15,12 @@ pub(crate) fn about(until: Until) -> &'static str {
     }
 }
 
-/// Nobody's promise is finer than that.
+/// Rounds a length to whole seconds, at least one: no expected time is finer than that.
 pub(crate) fn whole_seconds(length: Duration) -> Duration {
     Duration::from_secs(length.as_secs_f64().round().max(1.0) as u64)
 }
 
-/// Loads that share a trial, in short.
+/// Names loads that share a trial.
 pub(super) fn together(loads: &[String]) -> String {
     match loads {
         [first, .., last] => format!("{first} to {last}, in turns"),
@@ -28,15 +28,12 @@ pub(super) fn together(loads: &[String]) -> String {
     }
 }
 
-/// The pilot of a load.
+/// Describes the pilot of a load.
 pub(super) fn pilot(load: &str, several: bool) -> String {
-    match several {
-        true => format!("{load}: a pilot of all arms"),
-        false => format!("{load}: a pilot"),
-    }
+    if several { format!("{load}: a pilot of all arms") } else { format!("{load}: a pilot") }
 }
 
-/// What a pilot has chosen.
+/// Describes the choice of a pilot.
 pub(super) fn chosen(pilot: &PilotRecord) -> String {
     let time = |ns| number::length(Duration::from_nanos(ns));
     let chosen = format!("{}: slices of {}", pilot.load, time(pilot.slice_ns));
@@ -49,45 +46,45 @@ pub(super) fn chosen(pilot: &PilotRecord) -> String {
     }
 }
 
-/// How long a search takes at most.
+/// Describes the longest time of a search.
 pub(crate) fn at_most(takes: Duration) -> String {
     let takes = number::length(whole_seconds(takes));
     format!("It takes {takes} at most")
 }
 
-/// What a look has decided, and how long what is open takes.
+/// Describes the decisions of an interim look, and the time needed for open comparisons.
 pub(super) fn looked(look: &LookRecord, left: Duration, at_most: Duration) -> String {
-    let decided = look.decided.iter().map(|one| match one.is_given_up {
-        true => format!("{} cannot be told from {} any more", one.arm, one.against),
-        false => format!("{} is {}", one.arm, one.verdict),
+    let decided = look.decided.iter().map(|one| {
+        if one.is_given_up {
+            format!("{} cannot be told from {} any more", one.arm, one.against)
+        } else {
+            format!("{} is {}", one.arm, one.verdict)
+        }
     });
     let decided: Vec<String> = decided.collect();
-    let decided = match decided.is_empty() {
-        true => "nothing is decided".to_owned(),
-        false => decided.join(", "),
-    };
-    let rest = match look.is_done() {
-        true => String::new(),
-        false => format!(
+    let decided =
+        if decided.is_empty() { "nothing is decided".to_owned() } else { decided.join(", ") };
+    let rest = if look.is_done() {
+        String::new()
+    } else {
+        format!(
             "; {} go on for about {}, {} at most",
             look.open.join(", "),
             number::length(whole_seconds(left)),
             number::length(whole_seconds(at_most))
-        ),
+        )
     };
-    format!(
-        "{}: look {} after {} blocks: {decided}{rest}",
-        look.load, look.look, look.blocks
-    )
+    format!("{}: look {} after {} blocks: {decided}{rest}", look.load, look.look, look.blocks)
 }
 
-/// `12, 18 and 27`.
+/// Lists numbers: `12, 18 and 27`.
 pub(crate) fn listed(numbers: &[u32]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     weir_analysis::listed(&numbers)
 }
 
-/// Where a load is: `12 of 30 s · 2,000 of 2,000 responses/s · p99 202 µs · 3 in flight · 0 errors · 18 s left`.
+/// Describes the state of a load: `12 of 30 s · 2,000 of 2,000 responses/s · p99 202 µs · 3 in flight · 0 errors · 18 s
+/// left`.
 pub(super) fn load_line(
     state: &LoadState,
     (rate, p99): (Option<f64>, Option<u64>),
@@ -114,9 +111,7 @@ pub(super) fn load_line(
         (LoadPhase::Measuring, None) => format!("{elapsed} of {length} s"),
     };
     let asked = rate.map_or(String::new(), |rate| format!(" of {}", number::asked(rate)));
-    let tail = p99.map_or(String::new(), |ns| {
-        format!(" · p99 {}", number::time(ns as f64))
-    });
+    let tail = p99.map_or(String::new(), |ns| format!(" · p99 {}", number::time(ns as f64)));
     let rate = (state.completed - before) as f64 / passed.as_secs_f64().max(1e-9);
     format!(
         "{time} · {}{asked} responses/s{tail} · {} in flight · {} · {left} left",
@@ -126,7 +121,8 @@ pub(super) fn load_line(
     )
 }
 
-/// An interval of a load: `10 to 20 s: 2,000/s · p50 0.1 ms · p99 0.2 ms · max 1 ms · 0 errors · VALID so far`.
+/// Describes an interval of a load: `10 to 20 s: 2,000/s · p50 0.1 ms · p99 0.2 ms · max 1 ms · 0 errors · VALID so
+/// far`.
 pub(super) fn interval_line(interval: &LoadInterval) -> String {
     let figures = &interval.interval;
     let time = |ns| number::time(ns as f64);

@@ -1,4 +1,4 @@
-//! The schemas of `docs/schemas/`, made from the types that are written.
+//! The schemas of `docs/schemas/`, generated from the Rust types of the formats.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use weir_model::{calibration, load_report, record};
 
 use crate::commands::{capacity, config, parameters, report, restore};
 
-/// A format: its name and version, what it is, and how its schema is made.
+/// A format: its name and version, its description, and the function that makes its schema.
 struct Format {
     name: &'static str,
-    /// What is behind the version in the name of the file.
+    /// Text after the version in the name of the file.
     part: &'static str,
     is: &'static str,
-    /// Whether a figure may be unknown or infinite, which is null in JSON.
+    /// True if a figure may be unknown or infinite, which is null in JSON.
     may_be_unknown: bool,
     of: fn(&Format) -> Schema,
 }
@@ -29,13 +29,7 @@ const fn format(
     of: fn(&Format) -> Schema,
 ) -> Format {
     let part = "";
-    Format {
-        name,
-        part,
-        is,
-        may_be_unknown,
-        of,
-    }
+    Format { name, part, is, may_be_unknown, of }
 }
 
 /// All formats.
@@ -54,7 +48,7 @@ const FORMATS: [Format; 11] = [
     Format { part: "-record", ..format(record::FORMAT, "a line of records.jsonl in the folder of a run", true, of::<Record>) },
 ];
 
-/// `WEIR_WRITE_DOCS=1 cargo test -p weir --bin weir schemas` writes them anew.
+/// Compares the schemas with the types; `WEIR_WRITE_DOCS=1 cargo test -p weir --bin weir schemas` writes them anew.
 #[test]
 fn the_schemas_are_those_of_the_types() {
     for format in &FORMATS {
@@ -90,24 +84,20 @@ fn of<T: JsonSchema>(format: &Format) -> Schema {
     schema.insert("title".to_owned(), json!(format.file()));
     let note = "Times are nanoseconds and rates requests per second unless the name says otherwise; shares are 0 to 1. \
                 Within a version fields are only ever added: ignore those that you do not know.";
-    let unknown = match format.may_be_unknown {
-        true => " A figure that is unknown or infinite is null.",
-        false => "",
-    };
+    let unknown =
+        if format.may_be_unknown { " A figure that is unknown or infinite is null." } else { "" };
     let description = format!("{name}: {}. {note}{unknown}", format.is);
     schema.insert("description".to_owned(), json!(description));
     schema
 }
 
-/// Leaves out what says how Rust holds a number, and lets figures be null where they may be unknown.
+/// Removes Rust's number formats from a schema, and makes figures nullable if they may be unknown.
 struct Plain(bool);
 
 impl Transform for Plain {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
-        let is_figure = schema
-            .remove("format")
-            .is_some_and(|format| format == "double");
+        let is_figure = schema.remove("format").is_some_and(|format| format == "double");
         if is_figure && self.0 && schema.get("type") == Some(&json!("number")) {
             schema.insert("type".to_owned(), json!(["number", "null"]));
         }

@@ -1,4 +1,4 @@
-//! `weir agent`: the other end of every place, and itself as what is copied to a host.
+//! Tests of `weir agent`, which serves a weir on another host, and of its copy on that host.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -22,9 +22,7 @@ fn start() -> Child {
 
 fn end(mut agent: Child) -> (Option<i32>, String) {
     drop(agent.stdin.take());
-    wait_until("the agent's end", || {
-        agent.try_wait().is_ok_and(|status| status.is_some())
-    });
+    wait_until("the agent's end", || agent.try_wait().is_ok_and(|status| status.is_some()));
     let output = agent.wait_with_output().expect("it has ended");
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), words)

@@ -1,4 +1,5 @@
-//! `weir capacity` of real servers: an answer on standard output, a run folder, and an exit code for scripts.
+//! Tests of `weir capacity` with real servers: an answer on standard output, a run folder, and an exit code for
+//! scripts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use crate::schema;
 use crate::secure::{Authority, Nginx};
 use crate::{origin, place};
 
-/// Searches from a folder of its own until there are some records, and is then interrupted.
+/// Starts a search in a folder, and interrupts it once there are some records.
 fn interrupted(words: &[&str], folder: &Path) -> Ended {
     let out = folder.join("a run");
     let mut command = weir([&["capacity", "--out", "a run"], words].concat());
@@ -29,12 +30,11 @@ fn interrupted(words: &[&str], folder: &Path) -> Ended {
     search.end()
 }
 
-/// The answer as JSON.
 fn answer(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
 }
 
-/// 500 requests per second: one at a time, 2 ms each.
+/// Options of an origin that answers 500 requests per second: one at a time, 2 ms each.
 const SLOW: &str = "--delay 2ms --concurrency 1 --size 100";
 
 #[test]
@@ -84,17 +84,11 @@ fn a_server_is_known_by_its_url_alone() {
     let resources = answer["growth"][0]["resources"].as_array().expect("a list");
     let network = resources.iter().find(|one| one["quantity"] == "bytes");
     let points = network.and_then(|one| one["points"].as_array());
-    assert!(
-        points.is_some_and(|points| !points.is_empty()),
-        "{resources:?}"
-    );
+    assert!(points.is_some_and(|points| !points.is_empty()), "{resources:?}");
     let header = std::fs::read_to_string(Path::new(&out).join("run.json")).expect("a header");
     let header: Value = serde_json::from_str(&header).expect("JSON");
     let link = &header["surroundings"]["links"][0];
-    assert_eq!(
-        (&link["trips"]["by"], &link["forth"]),
-        (&"connect".into(), &Value::Null)
-    );
+    assert_eq!((&link["trips"]["by"], &link["forth"]), (&"connect".into(), &Value::Null));
     schema::keeps_records(Path::new(&out));
     // The folder alone has all of it.
     for format in ["terminal", "markdown", "html", "json", "csv"] {
@@ -120,10 +114,7 @@ fn a_budget_is_kept_though_the_server_stands_still() {
     // Programs start and end, also where others build beside them.
     within(took, ..Duration::from_secs(72 + 4));
     assert!(matches!(ended.code, Some(0 | 1)), "{}", ended.stderr);
-    let lefts = ended
-        .stderr
-        .lines()
-        .filter_map(|line| line.split(" left").next());
+    let lefts = ended.stderr.lines().filter_map(|line| line.split(" left").next());
     assert!(lefts.count() > 3, "{}", ended.stderr);
 }
 
@@ -163,10 +154,7 @@ fn everything_that_a_load_says_goes_to_a_server_behind_tls_and_a_name() {
     assert_eq!(run.outcome(), Some(Outcome::Interrupted));
     let study = &run.header.study;
     let external = study.proxy.external.as_ref().expect("it was not started");
-    assert_eq!(
-        (external.address, external.named.as_deref()),
-        (nginx_at(&words), Some(&*url))
-    );
+    assert_eq!((external.address, external.named.as_deref()), (nginx_at(&words), Some(&*url)));
     assert!(run.study_text.starts_with("# "), "{}", run.study_text);
 }
 
@@ -183,19 +171,12 @@ fn a_search_goes_on_where_it_was_interrupted() {
     let out = folder.path().join("a run");
     let trials = || {
         let run = Run::read(&out).expect("a run");
-        let trials = run
-            .records
-            .iter()
-            .filter(|one| matches!(one, Record::Trial(_)));
-        trials.count()
+        run.records.iter().filter(|one| matches!(one, Record::Trial(_))).count()
     };
     let before = trials();
     let mut report = weir(["report", "a run"]);
     let report = Running::start(report.current_dir(folder.path())).end();
-    report
-        .with_code(0)
-        .stdout
-        .has("weir capacity --resume 'a run'");
+    report.with_code(0).stdout.has("weir capacity --resume 'a run'");
     let mut command = weir(["capacity", "--resume", "a run", "--format", "json"]);
     let mut search = Running::start(command.current_dir(folder.path()));
     search.wait_until("another trial", |_| trials() > before);
@@ -207,7 +188,7 @@ fn a_search_goes_on_where_it_was_interrupted() {
     assert!(trials() > before, "none was lost");
 }
 
-/// By a search that is interrupted, and by one whose budget has no time for it.
+/// Tests a search that is interrupted, and one whose budget has no time to hold a rate.
 #[test]
 fn what_was_carried_is_told_without_a_hold() {
     let (_server, address) = origin::start(SLOW);
@@ -218,16 +199,9 @@ fn what_was_carried_is_told_without_a_hold() {
         let mut command = weir([&words, more].concat());
         Running::start(command.current_dir(folder.path()))
     };
-    let short = start(&["--budget", "50s", "--out", "short"]).end_of_steps(" left\n");
-    let short = short.with_code(1);
-    short
-        .stderr
-        .has("A budget of 50 s has no time to hold a rate for 1 min 5 s");
-    let said = short
-        .stdout
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    let short = start(&["--budget", "50s", "--out", "short"]).end_of_steps(" left\n").with_code(1);
+    short.stderr.has("A budget of 50 s has no time to hold a rate for 1 min 5 s");
+    let said = short.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     said.has_all(&["is not claimed", "at least --budget "]);
     said.has("/s was carried for ");
 
@@ -239,11 +213,7 @@ fn what_was_carried_is_told_without_a_hold() {
     });
     search.signal(Signal::INT);
     let stopped = search.end().with_code(130);
-    let said = stopped
-        .stdout
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    let said = stopped.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     said.has("the search did not end");
     said.has("/s was carried for ");
 }
@@ -257,10 +227,7 @@ fn a_study_of_one_arm_asks_for_its_capacity() {
     let more = "objective: {capacity: 'p99 < 50ms'}";
     let text = place::study(&proxy, load, more);
     std::fs::write(folder.path().join("study.yaml"), text).expect("a file");
-    let ended = interrupted(
-        &["study.yaml", "--confidence", "80%", "--hold", "7s"],
-        folder.path(),
-    );
+    let ended = interrupted(&["study.yaml", "--confidence", "80%", "--hold", "7s"], folder.path());
     ended.with_code(130);
     let run = Run::read(&folder.path().join("a run")).expect("a run");
     let study = &run.header.study;
@@ -284,11 +251,7 @@ fn only_who_owns_a_public_server_has_it_searched_by_a_study() {
         ("run", short, "a/a: true"),
     ] {
         std::fs::write(&path, place::study(proxy, load, more)).expect("a file");
-        let line = format!(
-            "{command} {} --out {}/run",
-            path.display(),
-            folder.path().display()
-        );
+        let line = format!("{command} {} --out {}/run", path.display(), folder.path().display());
         run(&line).refused_in_a_line(&[
             "192.0.2.7:8",
             " is a public address",
@@ -303,8 +266,8 @@ fn a_server_that_does_not_answer_or_answers_wrongly_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = Faulty::answering(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
     let mut command = weir(["capacity", &wrong.url()]);
-    let ended = Running::start(command.current_dir(folder.path())).end();
-    let ended = ended.with_code(1).says(&["status 500"]);
+    let ended =
+        Running::start(command.current_dir(folder.path())).end().with_code(1).says(&["status 500"]);
     ended.stderr.has_none(&["Records go to"]);
     let kept = std::fs::read_dir(folder.path().join("runs"));
     assert_eq!(kept.map_or(0, Iterator::count), 0);

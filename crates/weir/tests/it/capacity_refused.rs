@@ -1,4 +1,4 @@
-//! `weir capacity` that cannot be: one clear line, what to do, and no run folder.
+//! Tests of refused `weir capacity` commands: one clear line, a hint, and no run folder.
 
 use rcgen::CertificateParams;
 
@@ -6,13 +6,12 @@ use crate::program::{Ended, HasAll, Running, row, run, weir};
 use crate::secure::{Authority, Nginx};
 use crate::{origin, place};
 
-/// Runs it with these words in a folder of its own; nothing is left there.
+/// Runs `weir capacity` in a new folder, and checks that it leaves nothing there.
 fn capacity(words: &[&str]) -> Ended {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = weir([&["capacity"], words].concat());
     let ended = Running::start(command.current_dir(folder.path())).end();
-    let left = std::fs::read_dir(folder.path().join("runs"));
-    let left = left.into_iter().flatten().count();
+    let left = std::fs::read_dir(folder.path().join("runs")).into_iter().flatten().count();
     assert_eq!(left, 0, "{}", ended.stderr);
     ended
 }
@@ -95,19 +94,13 @@ fn tls_that_fails_is_said_as_of_a_load() {
     elsewhere.issue(|_: &mut CertificateParams| {});
     let (_server, address) = origin::start("--size 1");
     for (words, said) in [
-        (
-            vec![&*url],
-            "hint: name the file of its authority with --ca",
-        ),
+        (vec![&*url], "hint: name the file of its authority with --ca"),
         (vec![&*url, "--ca", &elsewhere.file()], "not signed by "),
         (
             vec![&*url, "--ca", &authority.file(), "--sni", "other.test"],
             "hint: ask for a name that it is for with --sni",
         ),
-        (
-            vec![&*format!("https://{address}/")],
-            "the server does not speak TLS on this port",
-        ),
+        (vec![&*format!("https://{address}/")], "the server does not speak TLS on this port"),
     ] {
         row(said);
         capacity(&words).did_nothing(1, &[said]);
@@ -117,11 +110,7 @@ fn tls_that_fails_is_said_as_of_a_load() {
 #[test]
 fn nobody_who_answers_is_a_failure_and_no_bad_input() {
     let nobody = "http://127.0.0.1:9/";
-    for words in [
-        vec![nobody],
-        vec![nobody, "--to", "127.0.0.1:9"],
-        vec!["http://name.invalid/"],
-    ] {
+    for words in [vec![nobody], vec![nobody, "--to", "127.0.0.1:9"], vec!["http://name.invalid/"]] {
         capacity(&words).failed_in_a_line(&["hint: "]);
     }
 }

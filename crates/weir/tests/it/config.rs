@@ -1,4 +1,4 @@
-//! Defaults from the environment and from `weir.toml`: what is in force, where it is from, and what is refused.
+//! Tests of defaults from the environment and from `weir.toml`: values, sources, and refusals.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,9 +33,7 @@ impl User {
 
     fn command(&self, line: &str) -> Command {
         let mut command = weir(line.split(' '));
-        command
-            .current_dir(self.work())
-            .env("XDG_CONFIG_HOME", self.0.path().join("config"));
+        command.current_dir(self.work()).env("XDG_CONFIG_HOME", self.0.path().join("config"));
         command
     }
 
@@ -46,7 +44,7 @@ impl User {
     }
 }
 
-/// What `weir config` says of an option: its values and where they are from.
+/// Returns an option's values and their source from the output of `weir config`.
 fn shown(document: &Value, command: &str, option: &str) -> (String, String) {
     let all = document["settings"].as_array().expect("settings");
     let one = all
@@ -86,19 +84,10 @@ fn config_shows_every_default_and_where_it_is_from() {
     ];
     for (command, option, values, place) in rows {
         let expected = (values.to_owned(), place.to_owned());
-        assert_eq!(
-            shown(&document, command, option),
-            expected,
-            "{command} {option}"
-        );
+        assert_eq!(shown(&document, command, option), expected, "{command} {option}");
     }
     let text = user.run("config", &variables).with_code(0).stdout;
-    text.has_all(&[
-        "weir.toml: read\n",
-        "weir load\n",
-        "WEIR_CPUS\n",
-        "weir.toml:3:1\n",
-    ]);
+    text.has_all(&["weir.toml: read\n", "weir load\n", "WEIR_CPUS\n", "weir.toml:3:1\n"]);
 }
 
 #[test]
@@ -109,24 +98,17 @@ fn a_load_has_the_defaults_and_without_any_it_is_as_ever() {
     let line = format!("load -n 20 {url}");
     let of_users: Value = user.run(&line, &[]).with_code(0).document();
     assert_eq!(of_users["load"]["connections"], 3);
-    let typed: Value = user
-        .run(&format!("{line} -c 2"), &[("WEIR_CONNECTIONS", "4")])
-        .document();
+    let typed: Value = user.run(&format!("{line} -c 2"), &[("WEIR_CONNECTIONS", "4")]).document();
     assert_eq!(typed["load"]["connections"], 2);
     let of_environment: Value = user.run(&line, &[("WEIR_CONNECTIONS", "4")]).document();
     assert_eq!(of_environment["load"]["connections"], 4);
-    let without = Running::start(&mut weir(line.split(' ')))
-        .end()
-        .with_code(0);
+    let without = Running::start(&mut weir(line.split(' '))).end().with_code(0);
     without.stdout.has("50 asked for");
 }
 
 #[test]
 fn mistakes_are_told_with_file_line_column_and_the_nearest_name() {
-    let user = User::new(
-        "",
-        "cpus = \"0\"\nconections = 5\n[load]\nformat = \"jso\"\n",
-    );
+    let user = User::new("", "cpus = \"0\"\nconections = 5\n[load]\nformat = \"jso\"\n");
     let refused = user.run("load http://127.0.0.1:1/", &[]).refused(&[
         "error: `conections` is not a setting",
         "weir.toml:2:1",
@@ -145,10 +127,7 @@ fn mistakes_are_told_with_file_line_column_and_the_nearest_name() {
 
     let user = User::new("", "");
     user.run("load http://127.0.0.1:1/", &[("WEIR_IO", "epol")])
-        .refused(&[
-            "weir: WEIR_IO: `epol` is not one of",
-            "hint: did you mean `epoll`?",
-        ]);
+        .refused(&["weir: WEIR_IO: `epol` is not one of", "hint: did you mean `epoll`?"]);
     user.run("config", &[("WEIR_FORMT", "json")])
         .says(&["WEIR_FORMT is not a setting; did you mean WEIR_FORMAT?"]);
 }
@@ -202,10 +181,7 @@ fn a_file_that_others_could_have_written_is_refused() {
     }
     // A link is fine where nobody else could have made it: many keep such files elsewhere.
     let user = User::new("", "");
-    let (real, link) = (
-        user.0.path().join("elsewhere"),
-        user.work().join("weir.toml"),
-    );
+    let (real, link) = (user.0.path().join("elsewhere"), user.work().join("weir.toml"));
     fs::write(&real, "connections = 8\n").expect("a file");
     fs::remove_file(&link).expect("it was there");
     std::os::unix::fs::symlink(&real, &link).expect("a link");

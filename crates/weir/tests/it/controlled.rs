@@ -1,6 +1,6 @@
-//! Studies of a proxy that a controller of a cluster configures. The controller is a stand-in: a process beside the API
-//! server that renders nginx.conf from a ConfigMap, and takes a default for a value that does not parse, as
-//! ingress-nginx does.
+//! Tests of studies of a proxy that a cluster's controller configures. The controller is a stand-in: a process beside
+//! the API server that renders nginx.conf from a ConfigMap, and uses a default for an invalid value, as ingress-nginx
+//! does.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
@@ -15,18 +15,18 @@ use crate::kubernetes::start;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
 
-/// Where the proxy listens, and the origin server.
+/// Addresses of the proxy and of the origin server.
 const PROXY: &str = "127.0.0.1:8088";
 const ORIGIN: &str = "127.0.0.1:8089";
-/// A run takes as long as its roll-outs, beside other tests.
+/// Longest time of a run: its roll-outs are slow beside other tests.
 pub(crate) const RUN: Duration = Duration::from_secs(600);
-/// Runs from this host.
+/// Options for a run from this host.
 pub(crate) const ON: &str = "--on kubernetes:weir-test --generators 0";
 
-/// Another instance of the stand-in, its ConfigMap, and where its proxy listens.
+/// ConfigMap and proxy address of a second instance of the stand-in.
 const BESIDE: (&str, &str) = ("settings-beside", "127.0.0.1:8090");
 
-/// The stand-in. Its arguments: its folder, its ConfigMap, and where the proxy listens.
+/// Script of the stand-in. Its arguments: its folder, its ConfigMap, and the proxy's address.
 const CONTROLLER: &str = r#"#!/bin/bash
 folder=$1
 mkdir -p "$folder/logs"
@@ -61,7 +61,7 @@ END
 done
 "#;
 
-/// A stand-in and its origin server, which end with this.
+/// A stand-in and its origin server, which end when this is dropped.
 pub(crate) struct Controller {
     process: Child,
     origin: Option<Running>,
@@ -75,7 +75,7 @@ impl Controller {
         controller
     }
 
-    /// Without an origin server.
+    /// Starts a stand-in without an origin server.
     fn of(
         (test, place): (&Test, &Place),
         folder: &str,
@@ -87,16 +87,10 @@ impl Controller {
         test.kubectl("apply --filename -", &object);
         let script = place.program("controller", CONTROLLER);
         let mut command = test.command("setsid");
-        command
-            .arg(script)
-            .arg(place.path(folder))
-            .args([settings, at]);
+        command.arg(script).arg(place.path(folder)).args([settings, at]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().expect("a shell");
-        let controller = Controller {
-            process,
-            origin: None,
-        };
+        let controller = Controller { process, origin: None };
         let connect = format!("exec 3<>/dev/tcp/{}", at.replace(':', "/"));
         wait_until("the proxy listens", || {
             let mut asks = test.command("bash");
@@ -130,7 +124,7 @@ pub(crate) fn study(place: &Place, level: &str, duration: &str) -> String {
     )
 }
 
-/// What the ConfigMap says.
+/// Returns the data of the ConfigMap.
 pub(crate) fn data(test: &Test) -> String {
     data_of(test, "settings")
 }
@@ -146,12 +140,8 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     let place = Place::new();
     let _controller = Controller::start(test, &place);
     place.write("study.yaml", &study(&place, "1", "6s"));
-    let ended = start(
-        test,
-        &place,
-        &format!("run study.yaml --full --out tried {ON}"),
-    )
-    .end_within(RUN);
+    let ended =
+        start(test, &place, &format!("run study.yaml --full --out tried {ON}")).end_within(RUN);
     let shown = ended.with_code(0).stdout;
     shown.has_all(&["measured in turn", "few"]);
     assert_eq!(data(test), BEFORE);
@@ -176,21 +166,17 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     let comparison = &found.loads[0].comparisons[0];
     assert!(comparison.ratio < 0.8, "{comparison:?}");
     let text = std::fs::read_to_string(place.path("tried/arms/few/effective.conf"));
-    text.expect("what the proxy printed")
-        .has("keepalive_requests 1;");
+    text.expect("what the proxy printed").has("keepalive_requests 1;");
     what_an_arm_had_is_printed_for_kubectl_and_helm(test, &place);
 }
 
-/// No rate is carried within what is asked, which is soon known: so the second arm has its turn. The run that goes on does not
-/// search the first one again.
+/// Searches with an objective that no rate meets, which is soon known, so that the second arm has its turn. The resumed
+/// run does not search the first arm again.
 pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
     let place = Place::new();
     let _controller = Controller::start(test, &place);
     let asked = "objective: {capacity: 'p50 < 20us', hold: 5s}\na/a: false";
-    let text = study(&place, "1", "6s");
-    let text = text
-        .replace(", duration: 6s", "")
-        .replace("a/a: false", asked);
+    let text = study(&place, "1", "6s").replace(", duration: 6s", "").replace("a/a: false", asked);
     place.write("study.yaml", &text.replace("blocks: {at-least: 6}\n", ""));
     let order = || {
         let run = Run::read(&place.path("tried")).expect("a run");
@@ -198,11 +184,7 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
         order.dedup();
         order
     };
-    let mut running = start(
-        test,
-        &place,
-        &format!("run study.yaml --full --out tried {ON}"),
-    );
+    let mut running = start(test, &place, &format!("run study.yaml --full --out tried {ON}"));
     running.wait_until("the second arm", |_| data(test).contains("\"1\""));
     running.signal(Signal::INT);
     let ended = running.end().with_code(130);
@@ -215,9 +197,7 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
     assert_eq!(first[0], "baseline");
     let mut running = start(test, &place, &format!("run --resume tried {ON}"));
     running.wait_until("the second arm", |_| data(test).contains("\"1\""));
-    running.wait_until("a trial of the second arm", |_| {
-        order() == ["baseline", "few"]
-    });
+    running.wait_until("a trial of the second arm", |_| order() == ["baseline", "few"]);
     running.signal(Signal::INT);
     running.end().with_code(130);
     assert_eq!(data(test), BEFORE);
@@ -225,7 +205,7 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
     test.kubectl("delete configmap settings", "");
 }
 
-/// Side by side with capacities, and alone: each is refused with its reason, before anything is asked of a cluster.
+/// Checks that `beside` with capacities, and `--check-alone`, are refused with a reason before a cluster is contacted.
 #[test]
 fn what_arms_of_a_controller_have_no_need_of_is_said() {
     let place = Place::new();
@@ -237,16 +217,8 @@ fn what_arms_of_a_controller_have_no_need_of_is_said() {
     let asked = "a/a: false\nobjective: {capacity: 'p99 < 30ms'}";
     let capacity = beside.replace("a/a: false", asked);
     for (text, command, words) in [
-        (
-            &in_turn,
-            "run --check-alone",
-            "each of them runs alone already",
-        ),
-        (
-            &beside,
-            "run --check-alone",
-            "run the study without `beside` too",
-        ),
+        (&in_turn, "run --check-alone", "each of them runs alone already"),
+        (&beside, "run --check-alone", "run the study without `beside` too"),
         (&capacity, "run", "no place for `beside`"),
         (&capacity, "capacity", "no place for `beside`"),
     ] {
@@ -258,7 +230,7 @@ fn what_arms_of_a_controller_have_no_need_of_is_said() {
     shown.stdout.has("one arm after the other");
 }
 
-/// Carries out what `weir patch` prints of a run with these options.
+/// Runs the commands that `weir patch` prints with these options.
 pub(crate) fn patched(test: &Test, place: &Place, options: &str) -> String {
     let ended = start(test, place, &format!("patch {options}")).end();
     let commands = ended.with_code(0).stdout;
@@ -268,7 +240,7 @@ pub(crate) fn patched(test: &Test, place: &Place, options: &str) -> String {
     commands
 }
 
-/// The commands are carried out, and the diff is of a file with comments.
+/// Runs the printed commands, and prints the diff of a values file with comments.
 fn what_an_arm_had_is_printed_for_kubectl_and_helm(test: &Test, place: &Place) {
     let changed = r#"{"keep-alive-requests":"1","other":"x"}"#;
     for (more, expected) in [("", changed), (" --revert", BEFORE)] {
@@ -281,10 +253,7 @@ fn what_an_arm_had_is_printed_for_kubectl_and_helm(test: &Test, place: &Place) {
     place.write("values.yaml", values);
     let line = "patch tried --arm few --values values.yaml";
     let diff = start(test, place, line).end().with_code(0).stdout;
-    diff.has_all(&[
-        "     use-gzip: \"true\" # ours\n",
-        "+    keep-alive-requests: \"1\"\n",
-    ]);
+    diff.has_all(&["     use-gzip: \"true\" # ours\n", "+    keep-alive-requests: \"1\"\n"]);
 }
 
 pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {
@@ -298,12 +267,8 @@ pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {
     );
     let text = study(&place, "1", "6s");
     place.write("study.yaml", &text.replace("loads:", &beside));
-    let ended = start(
-        test,
-        &place,
-        &format!("run study.yaml --full --out tried {ON}"),
-    )
-    .end_within(RUN);
+    let ended =
+        start(test, &place, &format!("run study.yaml --full --out tried {ON}")).end_within(RUN);
     let shown = ended.with_code(0).stdout;
     shown.has("changed places");
     assert_eq!(data(test), BEFORE);
@@ -322,8 +287,8 @@ pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {
             _ => {}
         }
     }
-    let each = |arm| [(arm, PROXY), (arm, at)];
-    let all: BTreeSet<_> = ["baseline", "few"].into_iter().flat_map(each).collect();
+    let all: BTreeSet<_> =
+        ["baseline", "few"].into_iter().flat_map(|arm| [(arm, PROXY), (arm, at)]).collect();
     assert_eq!(stood, all, "each arm has had both");
     // A block has slices of both arms, where arms in turn have blocks of their own.
     assert_eq!(trials, 4, "two slices of each arm in the first block");
@@ -376,10 +341,7 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
     killed("first");
     let refused = start(test, &place, &line.replace("tried", "again")).end();
     let hint = "hint: put them back with: weir restore --on kubernetes:weir-test/default";
-    refused
-        .with_code(2)
-        .stderr
-        .has_all(&["1 object of the cluster", hint]);
+    refused.with_code(2).stderr.has_all(&["1 object of the cluster", hint]);
     let elsewhere = start(test, &place, "restore").end().with_code(0).stderr;
     elsewhere.has("weir restore --on kubernetes:weir-test/default");
     let shown = restore(" --dry-run").with_code(0).stdout;
@@ -400,14 +362,15 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
     test.kubectl("delete configmap settings", "");
 }
 
-/// What the Deployment says, and its ReplicaSets.
+/// Returns the Deployment's specification, and the names of its ReplicaSets.
 pub(crate) fn of_pods(test: &Test) -> (String, String) {
     let spec = "get deployment proxy --output jsonpath={.spec}";
     let sets = "get replicasets --selector app=proxy --output name";
     (test.kubectl(spec, ""), test.kubectl(sets, ""))
 }
 
-/// Runs a study until each of its arms has been measured once, and stops it: which settings are in force is known by then.
+/// Runs a study until each of its arms has been measured once, and stops it: by then the settings in force are
+/// recorded.
 pub(crate) fn first_round((test, place): (&Test, &Place), line: &str, arms: usize) -> Run {
     let mut running = start(test, place, &format!("{line} --out tried --samples off"));
     let records = place.path("tried/records.jsonl");
@@ -420,7 +383,8 @@ pub(crate) fn first_round((test, place): (&Test, &Place), line: &str, arms: usiz
     Run::read(&place.path("tried")).expect("a run")
 }
 
-/// What an arm would change is shown, and what that needs; without a cluster nothing of it is done.
+/// Checks that an arm's changes and the rights for them are shown without a cluster, and that a run without a cluster
+/// does nothing.
 #[test]
 fn a_study_of_a_controller_is_shown_without_a_cluster() {
     let place = Place::new();
@@ -431,31 +395,20 @@ fn a_study_of_a_controller_is_shown_without_a_cluster() {
         "# arm few changes, while it is measured",
         "#   ConfigMap default/settings: /data/keep-alive-requests = \"7\"",
     ]);
-    let rights = place
-        .ends("kube rights jane --study study.yaml")
-        .with_code(0)
-        .stdout;
+    let rights = place.ends("kube rights jane --study study.yaml").with_code(0).stdout;
     rights.has_all(&["name: weir-controller", "resourceNames", "- update"]);
-    place
-        .ends("kube rights jane")
-        .with_code(0)
-        .stdout
-        .has_none(&["weir-controller"]);
+    place.ends("kube rights jane").with_code(0).stdout.has_none(&["weir-controller"]);
     place.ends("run study.yaml --check").with_code(0);
     // Objects of several namespaces, and one that is read at the start only.
     let text = study(&place, "7", "6s");
-    let read = text.find("    read:").zip(text.find("loads:"));
-    let (from, to) = read.expect("a command");
+    let (from, to) = text.find("    read:").zip(text.find("loads:")).expect("a command");
     let objects = "    config: contourconfiguration/contour\n    contour: deployment/contour\n    \
                    service: service/shop/web\n    workload: daemonset/envoy\n";
     let text = format!("{}{objects}{}", &text[..from], &text[to..])
         .replace("kind: nginx", "kind: envoy")
         .replace("is: ingress-nginx", "is: contour")
         .replace("    config: configmap/settings\n", "")
-        .replace(
-            "keepalive_requests: 7",
-            "keepalive_requests: 7, max_connections: 9",
-        );
+        .replace("keepalive_requests: 7", "keepalive_requests: 7, max_connections: 9");
     place.write("contour.yaml", &text);
     let shown = place.ends("kube render contour.yaml").with_code(0).stdout;
     shown.has_all(&[
@@ -463,20 +416,10 @@ fn a_study_of_a_controller_is_shown_without_a_cluster() {
         "#   Service shop/web: /metadata/annotations/projectcontour.io~1max-connections = \"9\"\n",
         "#   Deployment default/contour: /spec/template/metadata/annotations/weir~1settings = \"/spec/envoy/",
     ]);
-    let rights = place
-        .ends("kube rights jane --study contour.yaml")
-        .with_code(0)
-        .stdout;
-    rights.has_all(&[
-        "namespace: shop",
-        "contourconfigurations",
-        "pods/portforward",
-    ]);
+    let rights = place.ends("kube rights jane --study contour.yaml").with_code(0).stdout;
+    rights.has_all(&["namespace: shop", "contourconfigurations", "pods/portforward"]);
     let refused = place.ends("run study.yaml").with_code(2).stderr;
     refused.has("hint: name it: --on kubernetes:CONTEXT");
-    let refused = place
-        .ends("run study.yaml --check-alone")
-        .with_code(2)
-        .stderr;
+    let refused = place.ends("run study.yaml --check-alone").with_code(2).stderr;
     refused.has("runs alone already");
 }

@@ -1,5 +1,5 @@
-//! A controller whose data plane is asked over a port of its pods' loopback. In the place of Envoy there is a stand-in: an
-//! nginx that answers as Envoy's administration does, always the same, whatever the objects say.
+//! Tests of a controller whose data plane answers at a port of its pods' loopback. A stand-in takes the place of Envoy:
+//! an nginx that answers as Envoy's administration does, always the same, whatever the objects contain.
 
 use crate::kube_stand_in;
 use crate::kube_support::Test;
@@ -64,7 +64,7 @@ metadata: {name: contour}
 data: {contour.yaml: \"# ours\\ntimeouts: {}\\n\"}
 ";
 
-/// What of an object is whoever made it's to say.
+/// Returns the part of an object at this JSON path.
 fn said(test: &Test, object: &str, at: &str) -> String {
     test.kubectl(&format!("get {object} --output jsonpath={at}"), "")
 }

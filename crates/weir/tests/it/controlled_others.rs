@@ -1,4 +1,5 @@
-//! What is not there, and what somebody else does to the objects of a study while it runs: each is told, and theirs stays.
+//! Tests of missing objects, and of changes by others to the objects of a study while it runs: each is reported, and
+//! the others' changes stay.
 
 use crate::controlled::{Controller, ON, RUN, data, study};
 use crate::kube_stand_in;
@@ -8,7 +9,7 @@ use crate::place::Place;
 use crate::program::HasAll;
 
 const LINE: &str = "run study.yaml --out tried";
-/// One that the stand-in takes for its default, so it never comes into force.
+/// A value that the stand-in replaces by its default, so it never comes into force.
 const NEVER: &str = "4294967295";
 
 pub(crate) fn what_is_not_there_is_told_before_a_run(test: &Test) {
@@ -25,23 +26,14 @@ pub(crate) fn what_is_not_there_is_told_before_a_run(test: &Test) {
             ],
         ),
         (
-            without(
-                "    config:",
-                "    workload: deployment/nobody\n    config:",
-            ),
+            without("    config:", "    workload: deployment/nobody\n    config:"),
             format!("{LINE} {ON}"),
-            [
-                "Deployment default/nobody does not exist",
-                "get deployments --namespace default",
-            ],
+            ["Deployment default/nobody does not exist", "get deployments --namespace default"],
         ),
         (
             text.clone(),
             "restore --on kubernetes:weir-test/nowhere".to_owned(),
-            [
-                "namespace `nowhere` does not exist",
-                "kubectl --context weir-test get namespaces",
-            ],
+            ["namespace `nowhere` does not exist", "kubectl --context weir-test get namespaces"],
         ),
     ] {
         test.kubectl(
@@ -63,10 +55,7 @@ pub(crate) fn what_somebody_else_sets_meanwhile_ends_the_run_and_stays(test: &Te
     let mut running = start(test, &place, &format!("{LINE} {ON}"));
     running.wait_until("a change", |_| data(test).contains(NEVER));
     let theirs = r#"{"keep-alive-requests":"99","other":"x"}"#;
-    test.kubectl(
-        &format!(r#"patch configmap settings --patch {{"data":{theirs}}}"#),
-        "",
-    );
+    test.kubectl(&format!(r#"patch configmap settings --patch {{"data":{theirs}}}"#), "");
     // Long before its minute is over in which the settings are to be in force.
     running.end_within(RUN).with_code(1).stderr.has_all(&[
         "arm `few`: ConfigMap default/settings: /data/keep-alive-requests was nothing, and is \"99\" now",

@@ -1,4 +1,4 @@
-//! Settings of the kernel for the pods of a controller, by an init container and on the nodes.
+//! Tests of kernel settings for the pods of a controller, set by an init container and on the nodes.
 
 use std::collections::BTreeSet;
 
@@ -16,24 +16,25 @@ use crate::program::{HasAll, Running, wait_until};
 pub(crate) const SYSCTL: &str = "net.core.somaxconn";
 const ARM: &str = "- {name: other, settings: {net.core.somaxconn: 32768}}\n";
 
-/// A study that sets the kernel by these means.
 fn study(means: &str, duration: &str) -> String {
     by(means, &kube_stand_in::study(duration, ARM))
 }
 
-/// The same of a study of the stand-in.
+/// Adds the means of setting the kernel to a study of the stand-in.
 pub(crate) fn by(means: &str, study: &str) -> String {
     let with = format!("    sysctls: {means}\n    within: 60s\n");
     study.replace("    within: 60s\n", &with)
 }
 
-/// The setting in force of each arm, whenever it was looked.
+/// Returns the setting in force of each arm, for every time that it was read.
 fn in_force(run: &Run) -> Vec<(&str, &str)> {
-    let read = run.records.iter().filter_map(|record| match record {
-        Record::Proxy(proxy) => Some((&*proxy.arm, &*proxy.effective[SYSCTL])),
-        _ => None,
-    });
-    read.collect()
+    run.records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Proxy(proxy) => Some((&*proxy.arm, &*proxy.effective[SYSCTL])),
+            _ => None,
+        })
+        .collect()
 }
 
 #[track_caller]
@@ -81,12 +82,8 @@ pub(crate) fn an_admission_policy_that_refuses_is_told(test: &Test) {
     kube_stand_in::stop(test);
 }
 
-/// The setting as the node has it.
 pub(crate) fn of_node(test: &Test) -> String {
-    let cat = test
-        .command("cat")
-        .arg("/proc/sys/net/core/somaxconn")
-        .output();
+    let cat = test.command("cat").arg("/proc/sys/net/core/somaxconn").output();
     let text = String::from_utf8(cat.expect("cat").stdout).expect("a number");
     text.trim().to_owned()
 }
@@ -103,11 +100,7 @@ pub(crate) fn the_kernel_of_nodes_is_set_and_put_back(test: &Test) {
     place.write("study.yaml", &study("node", "6s"));
     let unallowed = format!("run study.yaml --out tried {ON}");
     let refused = start(test, &place, &unallowed).end();
-    refused.refused(&[
-        "study.yaml:",
-        "the kernel of the cluster's nodes",
-        "--node-sysctls",
-    ]);
+    refused.refused(&["study.yaml:", "the kernel of the cluster's nodes", "--node-sysctls"]);
     let allowed = format!("run study.yaml {ON} --node-sysctls --image localhost/weir:test");
     let run = first_round((test, &place), &allowed, 2);
     is_in_force_of_the_arm(&run, &value);
@@ -128,15 +121,12 @@ pub(crate) fn the_kernel_of_nodes_is_set_and_put_back(test: &Test) {
     kube_stand_in::start(test);
     let line = line.replace("tried", "own");
     let refused = start(test, &place, &line).end_within(RUN);
-    refused
-        .with_code(2)
-        .stderr
-        .has("has a network namespace of its own");
+    refused.with_code(2).stderr.has("has a network namespace of its own");
     assert_eq!(of_node(test), value);
     kube_stand_in::stop(test);
 }
 
-/// A run that has changed the node.
+/// Starts a run, and waits until it has changed the node.
 fn begun(test: &Test, place: &Place, line: &str) -> Running {
     let mut running = start(test, place, line);
     running.wait_until("a change of the node", |_| of_node(test) == "32768");
@@ -153,10 +143,7 @@ fn what_a_killed_run_has_set_is_put_back(test: &Test, place: &Place, line: &str,
     };
     kill("killed");
     let said = restore().with_code(0).stdout;
-    said.has_all(&[
-        "Pod weir-",
-        "net.core.somaxconn of node weir-node: put back",
-    ]);
+    said.has_all(&["Pod weir-", "net.core.somaxconn of node weir-node: put back"]);
     assert_eq!(of_node(test), value);
 
     // Somebody else's decision is left, and told.

@@ -1,4 +1,4 @@
-//! The peer tier: real ingress controllers, built from their sources, pass requests on to `weir origin`.
+//! Peer tests: real ingress controllers, built from their sources, pass requests on to `weir origin`.
 
 use std::fmt::Debug;
 
@@ -13,23 +13,14 @@ use crate::kubernetes::start;
 use crate::place::Place;
 use crate::program::{HasAll, Running, wait_until};
 
-/// All of them, in one cluster and one after the other.
+/// All tests, run in one cluster and one after the other.
 const TESTS: [Named; 9] = [
-    (
-        "ingress_nginx_serves_an_ingress",
-        ingress_nginx_serves_an_ingress,
-    ),
-    (
-        "a_study_varies_the_real_ingress_nginx",
-        a_study_varies_the_real_ingress_nginx,
-    ),
+    ("ingress_nginx_serves_an_ingress", ingress_nginx_serves_an_ingress),
+    ("a_study_varies_the_real_ingress_nginx", a_study_varies_the_real_ingress_nginx),
     ("contour_serves_an_ingress", |test| {
         ingress(test, "contour", "contour");
     }),
-    (
-        "a_study_varies_the_real_contour",
-        controllers_envoy::a_study_varies_the_real_contour,
-    ),
+    ("a_study_varies_the_real_contour", controllers_envoy::a_study_varies_the_real_contour),
     (
         "a_study_varies_the_file_of_the_real_contour",
         controllers_envoy::a_study_varies_the_file_of_the_real_contour,
@@ -41,14 +32,8 @@ const TESTS: [Named; 9] = [
         "a_study_varies_the_real_envoy_gateway",
         controllers_envoy::a_study_varies_the_real_envoy_gateway,
     ),
-    (
-        "the_kustomize_base_is_applied",
-        deploy::the_kustomize_base_is_applied,
-    ),
-    (
-        "the_helm_chart_is_installed",
-        deploy::the_helm_chart_is_installed,
-    ),
+    ("the_kustomize_base_is_applied", deploy::the_kustomize_base_is_applied),
+    ("the_helm_chart_is_installed", deploy::the_helm_chart_is_installed),
 ];
 
 #[test]
@@ -56,14 +41,13 @@ fn peer_tier() {
     tier("peer", None, |_| {}, &TESTS);
 }
 
-/// An origin server in the cluster's network, and a Service that has it as its only endpoint: there are no pods.
+/// Starts an origin server in the cluster's network, and a Service with this server as its only endpoint: there are no
+/// pods.
 pub(crate) fn serve(test: &Test) -> Running {
     let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
     command.args("origin --listen 10.77.0.1:9191 --size 321".split(' '));
     let mut origin = Running::start(&mut command);
-    origin.wait_until("the origin server", |origin| {
-        origin.stderr().contains("9191")
-    });
+    origin.wait_until("the origin server", |origin| origin.stderr().contains("9191"));
     test.kubectl(
         "apply --filename -",
         "
@@ -83,25 +67,13 @@ endpoints: [{addresses: [10.77.0.1], conditions: {ready: true}}]
     origin
 }
 
-/// Sends a load to a host name through a controller. Not before that answers as the origin server does: what was applied
-/// takes effect later, and not at once in every worker.
+/// Sends a load to a host name through a controller, once that answers as the origin server does: applied changes take
+/// effect later, and not at once in every worker.
 pub(crate) fn is_served(test: &Test, address: &str, host: &str) {
     let load = |options: &str| {
         let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
-        command.args([
-            "load",
-            "-e",
-            "status=200",
-            "-e",
-            "size=321",
-            "--format",
-            "json",
-        ]);
-        command.args([
-            "-H",
-            &format!("Host: {host}"),
-            &format!("http://{address}/"),
-        ]);
+        command.args(["load", "-e", "status=200", "-e", "size=321", "--format", "json"]);
+        command.args(["-H", &format!("Host: {host}"), &format!("http://{address}/")]);
         command.args(options.split(' '));
         Running::start(&mut command).end()
     };
@@ -111,10 +83,7 @@ pub(crate) fn is_served(test: &Test, address: &str, host: &str) {
     });
     let report: LoadReport = load("-R 200 -c 8 -d 3s").with_code(0).document();
     assert!(report.errors.is_empty(), "{:?}", report.errors);
-    assert_eq!(
-        (report.counts.due, report.counts.completed_whole),
-        (600, 600)
-    );
+    assert_eq!((report.counts.due, report.counts.completed_whole), (600, 600));
     assert_eq!(report.counts.content_bytes, 600 * 321);
 }
 
@@ -149,8 +118,8 @@ spec:
     is_served(test, &address, &host);
 }
 
-/// The settings that a study gives the real controller are in force in its nginx, cost what they cost, and are gone. What the
-/// Ingress has a word for is its own: another host's stays as it was.
+/// Checks that a study's settings are in force in the real controller's nginx, have the expected cost, and are removed
+/// afterwards. Settings that the Ingress itself can express apply to its host only: another host's stay unchanged.
 fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     ingress(test, "ingress-nginx", "nginx");
     let address = test.controller("ingress-nginx");
@@ -158,8 +127,8 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     let beside = "get ingress nginx --output json";
     let beside = test
         .kubectl(beside, "")
-        .replace("nginx.example", "a.example");
-    let beside = beside.replace("\"name\": \"nginx\"", "\"name\": \"beside\"");
+        .replace("nginx.example", "a.example")
+        .replace("\"name\": \"nginx\"", "\"name\": \"beside\"");
     test.kubectl("apply --filename -", &without_identity(&beside));
     is_served(test, &address, "a.example");
     let place = Place::new();
@@ -181,10 +150,7 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     );
     let line = "run study.yaml --out tried --on kubernetes:weir-test --generators 0";
     start(test, &place, line).end().with_code(0);
-    assert_eq!(
-        [data, annotations].map(|line| test.kubectl(line, "")),
-        before
-    );
+    assert_eq!([data, annotations].map(|line| test.kubectl(line, "")), before);
     let run = weir_record::Run::read(&place.path("tried")).expect("a run");
     for record in &run.records {
         let Record::Proxy(proxy) = record else {
@@ -204,11 +170,9 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
             assert_eq!(proxy.effective[id], expected, "{id} of {}", proxy.arm);
         }
     }
-    let text = std::fs::read_to_string(place.path("tried/arms/few/effective.conf"));
-    let text = text.expect("what nginx printed");
-    let sizes = text
-        .lines()
-        .filter(|line| line.contains("proxy_buffer_size "));
+    let text = std::fs::read_to_string(place.path("tried/arms/few/effective.conf"))
+        .expect("what nginx printed");
+    let sizes = text.lines().filter(|line| line.contains("proxy_buffer_size "));
     let sizes: Vec<bool> = sizes.map(|line| line.ends_with(" 8k;")).collect();
     assert!(sizes.len() > 2, "{sizes:?}");
     assert_eq!(sizes.iter().filter(|is_of_arm| **is_of_arm).count(), 1);
@@ -216,14 +180,12 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     test.kubectl("delete ingress beside nginx", "");
     let found = weir_analysis::analyze(&run);
     let comparison = &found.loads[0].comparisons[0];
-    assert!(
-        comparison.n >= 6 && comparison.ratio < 0.9,
-        "{comparison:?}"
-    );
+    assert!(comparison.n >= 6 && comparison.ratio < 0.9, "{comparison:?}");
 }
 
-/// Carries out what `weir patch` prints of a run's arm, and of the way back. Each is waited for until it is in force: until
-/// all these words are in what is `read`, and none of them is. After the way back the objects say what they `said`.
+/// Runs the commands that `weir patch` prints for a run's arm, and then those for the way back. Waits each time until
+/// the change is in force: until `read` contains all these words, or none of them. After the way back, `said` must
+/// return the same as before.
 pub(crate) fn patched_and_back<T: PartialEq + Debug>(
     (test, place, run): (&Test, &Place, &str),
     words: &[&str],
@@ -243,11 +205,7 @@ pub(crate) fn patched_and_back<T: PartialEq + Debug>(
 }
 
 fn what_the_ingress_had_is_printed_for_kubectl(test: &Test, place: &Place, objects: &[&str; 2]) {
-    let words = [
-        "keepalive_requests 1;",
-        "worker_connections 1024;",
-        "proxy_buffer_size 8k;",
-    ];
+    let words = ["keepalive_requests 1;", "worker_connections 1024;", "proxy_buffer_size 8k;"];
     patched_and_back(
         (test, place, "tried"),
         &words,
@@ -261,12 +219,11 @@ fn what_the_ingress_had_is_printed_for_kubectl(test: &Test, place: &Place, objec
     place.write("values.yaml", "controller: {}\n");
     let line = "patch tried --arm few --values values.yaml";
     let told = start(test, place, line).end().with_code(0);
-    told.stderr
-        .has("have no place for client_body_buffer_size, proxy_buffer_size");
+    told.stderr.has("have no place for client_body_buffer_size, proxy_buffer_size");
     told.stdout.has_none(&["proxy"]);
 }
 
-/// An object as another is to be made from it.
+/// Returns an object without the fields that identify it, to make another from it.
 fn without_identity(object: &str) -> String {
     let mut object: serde_json::Value = serde_json::from_str(object).expect("an object");
     object["metadata"] = serde_json::json!({"name": object["metadata"]["name"]});
@@ -274,12 +231,10 @@ fn without_identity(object: &str) -> String {
     object.to_string()
 }
 
-/// The words of a command where a controller runs, for a list of a study.
+/// Returns the command that runs a program in the controller's environment, as a list of words for a study.
 pub(crate) fn words_within(test: &Test, controller: &str, program: &str) -> String {
     let command = test.within(controller, program);
-    let words = [command.get_program()]
-        .into_iter()
-        .chain(command.get_args());
+    let words = [command.get_program()].into_iter().chain(command.get_args());
     let words: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
     words.join(", ")
 }

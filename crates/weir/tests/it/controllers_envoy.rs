@@ -1,4 +1,4 @@
-//! The peer tier: studies that vary Contour and Envoy Gateway, and read in their Envoys what is in force.
+//! Peer tests: studies that vary Contour and Envoy Gateway, and read the settings in force from their Envoys.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::kubernetes::start;
 use crate::place::Place;
 use crate::program::{HasAll, Running, wait_until};
 
-/// A study of a controller of Envoys: its keys, the name that the load gives, and the settings of its only arm.
+/// A study of a controller of Envoys: its keys, the host name of the load, and the settings of its only arm.
 struct Varied<'v> {
     test: &'v Test,
     place: &'v Place,
@@ -20,14 +20,9 @@ struct Varied<'v> {
 }
 
 impl Varied<'_> {
-    /// Starts it. `more` are further keys of the controller.
+    /// Starts the study. `more` are further keys of the controller.
     fn start(&self, run: &str, more: &str, settings: &str) -> Running {
-        let Varied {
-            address,
-            controller,
-            host,
-            ..
-        } = self;
+        let Varied { address, controller, host, .. } = self;
         self.place.write(
             "study.yaml",
             &format!(
@@ -42,8 +37,8 @@ impl Varied<'_> {
         start(self.test, self.place, &line)
     }
 
-    /// A connection for each request costs: the interval, which is wide where the machine is busy, has no lower end above
-    /// that.
+    /// Checks that a connection for each request may cost rate: the interval is wide on a busy machine, so only its
+    /// lower end is checked.
     fn assert_slower(&self, run: &str) {
         let run = weir_record::Run::read(&self.place.path(run)).expect("a run");
         let found = weir_analysis::analyze(&run);
@@ -52,7 +47,7 @@ impl Varied<'_> {
         assert!(may_be_slower, "{comparison:?}");
     }
 
-    /// What each proxy of a run was found with, beside whether it is the arm's.
+    /// Returns the settings read from each proxy of a run, with true if its arm is the varied one.
     fn found(&self, run: &str, ids: &[&str]) -> Vec<(bool, Vec<String>)> {
         let run = weir_record::Run::read(&self.place.path(run)).expect("a run");
         let proxies = run.records.iter().filter_map(|record| match record {
@@ -69,43 +64,40 @@ impl Varied<'_> {
     }
 }
 
-/// Objects as whoever made them has them, without what the cluster counts.
+/// Returns objects without the fields that the cluster updates.
 fn said(test: &Test, objects: &[&str]) -> Vec<Value> {
-    let one = |object: &&str| {
-        let text = test.kubectl(&format!("get --output json {object}"), "");
-        let mut object: Value = serde_json::from_str(&text).expect("an object");
-        let metadata = &object["metadata"];
-        let metadata =
-            json!({"annotations": metadata["annotations"], "labels": metadata["labels"]});
-        object["metadata"] = metadata;
-        object.as_object_mut().map(|object| object.remove("status"));
-        object
-    };
-    objects.iter().map(one).collect()
+    objects
+        .iter()
+        .map(|object| {
+            let text = test.kubectl(&format!("get --output json {object}"), "");
+            let mut object: Value = serde_json::from_str(&text).expect("an object");
+            let metadata = &object["metadata"];
+            let metadata =
+                json!({"annotations": metadata["annotations"], "labels": metadata["labels"]});
+            object["metadata"] = metadata;
+            object.as_object_mut().map(|object| object.remove("status"));
+            object
+        })
+        .collect()
 }
 
-/// What an Envoy says that it runs with, without listeners whose last connections it waits for; empty: it does not answer.
+/// Returns the configuration of a running Envoy, without listeners that only wait for their last connections; empty if
+/// it does not answer.
 fn dump(test: &Test, controller: &str, admin: &str) -> String {
     let mut curl = test.within(controller, "sh");
     let curl = curl.args(["-c", &format!("curl -s http://{admin}/config_dump")]);
     let answer = Running::start(curl).end().stdout;
     let mut dump: Value = serde_json::from_str(&answer).unwrap_or_default();
     for config in dump["configs"].as_array_mut().into_iter().flatten() {
-        let listeners = config.get_mut("dynamic_listeners");
-        let listeners = listeners.and_then(Value::as_array_mut);
+        let listeners = config.get_mut("dynamic_listeners").and_then(Value::as_array_mut);
         for listener in listeners.into_iter().flatten() {
-            listener
-                .as_object_mut()
-                .map(|one| one.remove("draining_state"));
+            listener.as_object_mut().map(|one| one.remove("draining_state"));
         }
     }
-    match dump.is_null() {
-        true => String::new(),
-        false => dump.to_string(),
-    }
+    if dump.is_null() { String::new() } else { dump.to_string() }
 }
 
-/// Where the Envoys have their administration, as a shell of theirs knows it.
+/// Address of the Envoys' administration, as seen from a shell in their container.
 const CONTOUR_ADMIN: &str = "127.0.0.1:9001";
 const GATEWAY_ADMIN: &str = "$(cat /run/eg/*/admin-address.txt)";
 
@@ -124,8 +116,8 @@ metadata: {name: varied}
 spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, port: 80}]}]}
 ";
 
-/// An annotation and an HTTPProxy, which Contour looks at all the time, and its own configuration, for which it is started
-/// anew: all are in force in its Envoy.
+/// Checks that an annotation and an HTTPProxy, which Contour watches, and its own configuration, for which it is
+/// restarted, all come into force in its Envoy.
 pub(crate) fn a_study_varies_the_real_contour(test: &Test) {
     let address = test.controller("contour");
     let _origin = serve(test);
@@ -157,16 +149,9 @@ pub(crate) fn a_study_varies_the_real_contour(test: &Test) {
                     per_connection_buffer_limit: 64k, keepalive_requests: 10000, request_timeout: 8s, gzip: off, \
                     stream_idle_timeout: 66s, delayed_close_timeout: 0s, access_log: off, origin_connect_timeout: 3s, \
                     origin_per_connection_buffer_limit: 128k";
-    varied
-        .start("tried", "within: 50s", settings)
-        .end()
-        .with_code(0);
+    varied.start("tried", "within: 50s", settings).end().with_code(0);
     assert_eq!(said(test, &objects), before);
-    let ids = [
-        "origin_keepalive_requests",
-        "max_connections",
-        "route_timeout",
-    ];
+    let ids = ["origin_keepalive_requests", "max_connections", "route_timeout"];
     let found = varied.found("tried", &ids);
     assert_found(&found, &["unlimited", "1024", "15s"], &["1", "77", "3s"]);
     varied.assert_slower("tried");
@@ -185,15 +170,15 @@ pub(crate) fn a_study_varies_the_real_contour(test: &Test) {
     // It does not start with what contradicts itself.
     let settings = "tls_minimum_protocol_version: TLSv1_3, tls_maximum_protocol_version: TLSv1_2";
     let ended = varied.start("refused", "within: 6s", settings).end();
-    ended.with_code(1).stderr.has_all(&[
-        "arm `few`: not in force after 6 s: tls_m",
-        "hint: look at the log of Contour",
-    ]);
+    ended
+        .with_code(1)
+        .stderr
+        .has_all(&["arm `few`: not in force after 6 s: tls_m", "hint: look at the log of Contour"]);
     assert_eq!(said(test, &objects), before);
     is_served(test, &address, "varied.example");
 }
 
-/// What Contour's Envoy runs with, a moment after Contour was started.
+/// Restarts Contour, and returns its Envoy's configuration a moment later.
 fn started_anew(test: &Test) -> String {
     let mut kill = test.within("contour", "sh");
     let kill = kill.args(["-c", "kill $(cat /run/contour.pid); sleep 2"]);
@@ -223,7 +208,7 @@ metadata: {name: filed}
 spec: {virtualhost: {fqdn: filed.example}, routes: [{services: [{name: shop, port: 80}]}]}
 ";
 
-/// The same settings in the file that Contour reads at its start. There is no kubelet that would mount the ConfigMap: the
+/// Checks the same settings in the file that Contour reads at its start. No kubelet would mount the ConfigMap, so the
 /// study's `restart` copies it.
 pub(crate) fn a_study_varies_the_file_of_the_real_contour(test: &Test) {
     let address = test.controller("contour");
@@ -266,10 +251,7 @@ pub(crate) fn a_study_varies_the_file_of_the_real_contour(test: &Test) {
                     per_connection_buffer_limit: 64k, keepalive_requests: 10000, gzip: off, stream_idle_timeout: 66s, \
                     delayed_close_timeout: 0s, access_log: off, origin_connect_timeout: 3s, \
                     origin_per_connection_buffer_limit: 128k";
-    varied
-        .start("filed", "within: 50s", settings)
-        .end()
-        .with_code(0);
+    varied.start("filed", "within: 50s", settings).end().with_code(0);
     assert_eq!(said(test, &objects), before);
     let ids = ["origin_keepalive_requests", "request_timeout"];
     let found = varied.found("filed", &ids);
@@ -277,10 +259,7 @@ pub(crate) fn a_study_varies_the_file_of_the_real_contour(test: &Test) {
     varied.assert_slower("filed");
     patched_and_back(
         (test, &place, "filed"),
-        &[
-            "\"max_requests_per_connection\":10000",
-            "\"idle_timeout\":\"77s\"",
-        ],
+        &["\"max_requests_per_connection\":10000", "\"idle_timeout\":\"77s\""],
         || said(test, &objects),
         || {
             mount();
@@ -293,19 +272,11 @@ pub(crate) fn a_study_varies_the_file_of_the_real_contour(test: &Test) {
     test.kubectl("delete --filename -", FILE);
 }
 
-/// Listeners, clusters and the access log, each by an object of its own.
+/// Checks settings of listeners, clusters and the access log, each in an object of its own.
 pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
     let (address, _origin) = envoy_gateway(test);
-    let clients = policy(
-        "ClientTrafficPolicy",
-        "clients",
-        &target("Gateway", "envoy"),
-    );
-    let backends = policy(
-        "BackendTrafficPolicy",
-        "backends",
-        &target("HTTPRoute", "shop"),
-    );
+    let clients = policy("ClientTrafficPolicy", "clients", &target("Gateway", "envoy"));
+    let backends = policy("BackendTrafficPolicy", "backends", &target("HTTPRoute", "shop"));
     // What else compresses is the user's.
     let compressed = "spec: {compressor: [{type: Brotli, brotli: {}}], ";
     let backends = backends.replace("spec: {", compressed);
@@ -363,7 +334,8 @@ pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
     what_is_not_taken_is_told(&varied);
 }
 
-/// A cluster's settings are not in force when the policy is accepted, but long after; until then nothing is measured.
+/// Checks that nothing is measured before a cluster's settings are in force, which is long after their policy is
+/// accepted.
 fn clusters_are_waited_for(varied: &Varied<'_>, own: &str, objects: &[&str]) {
     let list = r#"{"spec":{"compressor":[{"type":"Gzip","gzip":{},"minContentLength":"77"},{"type":"Brotli","brotli":{}}]}}"#;
     let line = format!("patch backendtrafficpolicy backends --type merge --patch {list}");
@@ -393,11 +365,7 @@ fn clusters_are_waited_for(varied: &Varied<'_>, own: &str, objects: &[&str]) {
     let found = varied.found("clusters", &["max_connections", "gzip"]);
     assert!(found.iter().any(|(is_changed, _)| *is_changed));
     for (is_changed, levels) in found {
-        let expected = if is_changed {
-            ["7", "off"]
-        } else {
-            ["1024", "on"]
-        };
+        let expected = if is_changed { ["7", "off"] } else { ["1024", "on"] };
         assert_eq!(levels, expected);
     }
 }
@@ -406,7 +374,7 @@ fn target(kind: &str, name: &str) -> String {
     format!("{{group: gateway.networking.k8s.io, kind: {kind}, name: {name}}}")
 }
 
-/// A policy of Envoy Gateway that says nothing yet.
+/// Returns an empty policy of Envoy Gateway.
 fn policy(kind: &str, name: &str, target: &str) -> String {
     format!(
         "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\n\
@@ -414,7 +382,8 @@ fn policy(kind: &str, name: &str, target: &str) -> String {
     )
 }
 
-/// A policy that another has forestalled, and a value that the definition of the objects does not allow.
+/// Checks the error for a policy that conflicts with an earlier one, and for a value that the objects' schema does not
+/// allow.
 fn what_is_not_taken_is_told(varied: &Varied<'_>) {
     let test = varied.test;
     let second = policy("ClientTrafficPolicy", "second", &target("Gateway", "envoy"));

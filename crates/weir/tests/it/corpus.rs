@@ -1,6 +1,6 @@
-//! Users' configurations in the shapes of public ones, each taken all the way: read, copied, asked, changed,
-//! patched, checked by its proxy, and taken back. The table of `docs/corpus.md` says what is done with each and
-//! what comes of it, which must be what is told there.
+//! Users' configurations in the shapes of public ones, each taken through all steps: read, copied, requested, changed,
+//! patched, checked by its proxy, and reverted. The table of `docs/corpus.md` lists the steps and the result for each,
+//! which must be the actual one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -20,7 +20,7 @@ use crate::program::{self, Ended};
 use crate::run_own::User;
 use crate::run_own_cases::check;
 
-/// So many at a time: each waits for most of its time.
+/// Configurations to process at the same time: each waits for most of its time.
 const AT_ONCE: usize = 3;
 
 fn data() -> PathBuf {
@@ -31,27 +31,27 @@ fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/corpus.md")
 }
 
-/// The begin of the table, which ends the page.
+/// Begin of the table, which ends the page.
 const TABLE: &str = "| proxy | after the shape of | asked | changed | patch | taken back |\n\
                      |---|---|---|---|---|---|\n";
 
-/// What a balancer before the proxy would say.
+/// Header field that a load balancer before the proxy would add.
 const FORWARDED: &str = ", X-Forwarded-Proto: https";
 
-/// In the place of a row.
+/// Beginning of a message in place of a row.
 const BROKEN: &str = "does not go all the way: ";
 
-/// A row of the table: a configuration after the shape of public ones.
+/// A row of the table: a configuration in the shape of public ones.
 struct Shape<'p> {
-    /// The row up to what comes of it.
+    /// The row without its last two columns.
     row: &'p str,
-    /// The proxy and its folder.
+    /// The proxy, which is also the name of its folder.
     kind: &'p str,
-    /// In the folder a file, a folder of files, or a folder with its main file.
+    /// A file, a folder of files, or a folder with its main file, in the proxy's folder.
     file: &'p str,
-    /// What loads ask for. `https` is a load over TLS; a port is that of the study's `proxy`.
+    /// URLs that loads request. `https` is a load over TLS; a port is that of the study's `proxy`.
     asked: Vec<Uri>,
-    /// What the arm changes, as a study says it.
+    /// Settings of the arm, as in a study.
     setting: &'p str,
 }
 
@@ -73,14 +73,13 @@ impl Shape<'_> {
         }
     }
 
-    /// More keys of the study's `proxy`, and more fields of its requests.
+    /// Returns more keys of the study's `proxy`, and more fields of its requests.
     fn more(&self) -> [&'static str; 2] {
         match self.file {
             "boilerplate/nginx.conf" => [", role: {static-files: {size: 1KiB}}", ""],
-            "members/nginx.conf" => [
-                "",
-                ", Authorization: Basic bWVtYmVyOmEtc2VjcmV0LW9mLXRoZS1ib2FyZA==",
-            ],
+            "members/nginx.conf" => {
+                ["", ", Authorization: Basic bWVtYmVyOmEtc2VjcmV0LW9mLXRoZS1ib2FyZA=="]
+            }
             "load-balancer.conf" => ["", FORWARDED],
             // Without it too: that row is refused.
             "forwarded.cfg" if self.row.contains("with the header") => ["", FORWARDED],
@@ -93,9 +92,11 @@ impl Shape<'_> {
 fn every_configuration_of_the_corpus_is_in_the_table() {
     let text = fs::read_to_string(page()).expect("the page of the corpus");
     let names = |folder: &Path| {
-        let entries = fs::read_dir(folder).expect("a folder").flatten();
-        let names = entries.map(|entry| entry.file_name().into_string().expect("UTF-8"));
-        names.collect::<Vec<_>>()
+        fs::read_dir(folder)
+            .expect("a folder")
+            .flatten()
+            .map(|entry| entry.file_name().into_string().expect("UTF-8"))
+            .collect::<Vec<_>>()
     };
     for kind in names(&data()) {
         for name in names(&data().join(&kind)) {
@@ -105,8 +106,8 @@ fn every_configuration_of_the_corpus_is_in_the_table() {
     }
 }
 
-/// Run with WEIR_CORPUS=write it writes the last two columns anew. Only root can have nginx check what listens at ports
-/// such as 80, and has network namespaces, which the reasons of some refusals are of.
+/// Compares the results with the table; WEIR_CORPUS=write writes its last two columns anew. Only root can have nginx
+/// check listeners at ports such as 80, and has network namespaces, which some refusals are about.
 #[test]
 fn a_corpus_of_configurations_goes_all_the_way() {
     if !rustix::process::geteuid().is_root() {
@@ -147,13 +148,13 @@ fn a_corpus_of_configurations_goes_all_the_way() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// What comes of a shape, as a row of the table.
+/// Returns the row of the table for a shape.
 fn row(shape: &Shape<'_>) -> String {
     let [patch, taken_back] = all_the_way(shape);
     format!("{} | {patch} | {taken_back} |", shape.row)
 }
 
-/// A configuration and what it names, in a user's folder.
+/// A configuration and the files that it names, in a user's folder.
 struct Users {
     place: Place,
     user: User,
@@ -181,15 +182,10 @@ impl Users {
         }
         let user = User::new(&place, &pairs(&files));
         let main = user.path(main);
-        Users {
-            place,
-            user,
-            files,
-            main,
-        }
+        Users { place, user, files, main }
     }
 
-    /// The proxy takes the files as they are now.
+    /// Checks that the proxy accepts the present files.
     #[track_caller]
     fn accepted(&self, shape: &Shape<'_>) {
         let mut check = check(shape.kind, &self.main);
@@ -199,7 +195,7 @@ impl Users {
         succeeds(&mut check);
     }
 
-    /// The files are those that they were.
+    /// Checks that the files are unchanged.
     #[track_caller]
     fn unchanged(&self) {
         for (name, text) in &self.files {
@@ -210,11 +206,10 @@ impl Users {
 }
 
 fn pairs(files: &[(String, String)]) -> Vec<(&str, &str)> {
-    let pairs = files.iter().map(|(name, text)| (&**name, &**text));
-    pairs.collect()
+    files.iter().map(|(name, text)| (&**name, &**text)).collect()
 }
 
-/// A file, or all files of a folder, under a name.
+/// Adds a file, or all files of a folder, under a name.
 fn below(path: &Path, name: &str, files: &mut Vec<(String, String)>) {
     if !path.is_dir() {
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -230,7 +225,7 @@ fn below(path: &Path, name: &str, files: &mut Vec<(String, String)>) {
     }
 }
 
-/// A certificate with its key, apart and together, and pages.
+/// Returns a certificate with its key, apart and together, and pages.
 fn tls_and_pages() -> [(String, String); 5] {
     static PEM: LazyLock<[String; 2]> = LazyLock::new(|| {
         let names = vec!["example.org".to_owned()];
@@ -248,7 +243,7 @@ fn tls_and_pages() -> [(String, String); 5] {
     .map(|(name, text)| (name.to_owned(), text))
 }
 
-/// The last two columns: what came of the patch, and of taking it back; or why there is none.
+/// Returns the last two columns: the results of the patch and of its revert, or the reason why there is none.
 fn all_the_way(shape: &Shape<'_>) -> [String; 2] {
     let users = Users::of(shape);
     let place = &users.place;
@@ -288,8 +283,7 @@ fn all_the_way(shape: &Shape<'_>) -> [String; 2] {
     users.unchanged();
     let count = |sign: &str| {
         let is_name = |line: &str| line.starts_with(&sign.repeat(3));
-        let lines = forward.lines().filter(|line| line.starts_with(sign));
-        lines.filter(|line| !is_name(line)).count()
+        forward.lines().filter(|line| line.starts_with(sign)).filter(|line| !is_name(line)).count()
     };
     let patch = format!("+{} −{}, accepted", count("+"), count("-"));
     [patch, "byte for byte".to_owned()]
@@ -311,23 +305,19 @@ fn study(shape: &Shape<'_>, main: &Path) -> String {
     });
     let loads: String = loads.collect();
     let arms = format!("- {{name: changed, settings: {{{}}}}}\n", shape.setting);
-    let study = place::study(
-        &proxy,
-        loads.trim_end(),
-        &format!("a/a: false\narms:\n{arms}"),
-    );
+    let study = place::study(&proxy, loads.trim_end(), &format!("a/a: false\narms:\n{arms}"));
     study.replace("50ms", "20ms")
 }
 
-/// Both arms answered as the origin server does, under each load, and the one ran with what the other did not.
+/// Checks that both arms answered as the origin server does under each load, and that only the changed arm ran with the
+/// setting.
 fn ran(shape: &Shape<'_>, run: &Run) {
     for arm in ["baseline", "changed"] {
         for number in 0..shape.asked.len() {
             let mut classes = [0; 6];
             for trial in run.trials_of(&format!("asked-{number}"), arm) {
                 assert!(trial.errors.is_empty(), "{arm}: {:?}", trial.errors);
-                let both = classes.iter_mut().zip(trial.status_classes);
-                both.for_each(|(sum, count)| *sum += count);
+                classes.iter_mut().zip(trial.status_classes).for_each(|(sum, count)| *sum += count);
             }
             let [.., right, _, _, _] = classes;
             let all: u64 = classes.iter().sum();
@@ -340,40 +330,31 @@ fn ran(shape: &Shape<'_>, run: &Run) {
     assert_ne!(effective("baseline").map(String::as_str), Some(level));
 }
 
-/// Why a run did not begin, in weir's words, with `~` for the user's folder.
+/// Returns the reason why a run did not begin, in weir's words, with `~` for the user's folder.
 fn refusal(users: &Users, ended: &Ended) -> String {
     let said = &ended.stderr;
     assert!(!said.contains("panicked"), "{said}");
     assert_eq!(users.place.trials(), 0, "{said}");
     let folder = users.user.folder.display().to_string();
     let mut lines = said.lines().skip_while(|line| !line.starts_with("weir: "));
-    let words = lines
+    let mut words = lines
         .next()
-        .unwrap_or_else(|| panic!("no reason: {ended:?}"));
-    let mut words = words.trim_start_matches("weir: ").to_owned();
+        .unwrap_or_else(|| panic!("no reason: {ended:?}"))
+        .trim_start_matches("weir: ")
+        .to_owned();
     if words.ends_with(':') {
         // What the proxy said.
         words = format!("{words} {}", lines.next().unwrap_or_default());
     }
     // An address is of one run.
     let words = words.split(" (asked ").next().unwrap_or_default();
-    format!(
-        "refused: {}",
-        words.replace(&folder, "~").replace('|', "\\|")
-    )
+    format!("refused: {}", words.replace(&folder, "~").replace('|', "\\|"))
 }
 
 #[track_caller]
 fn succeeds(command: &mut Command) {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .expect("it is installed");
+    let output = command.stdin(Stdio::null()).output().expect("it is installed");
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    assert!(
-        output.status.success(),
-        "{command:?}: {}: {said}",
-        output.status
-    );
+    assert!(output.status.success(), "{command:?}: {}: {said}", output.status);
 }

@@ -1,4 +1,5 @@
-//! The kustomize base and the Helm chart: they grant what `weir kube rights` prints, and a cluster takes them.
+//! Tests of the kustomize base and the Helm chart: they grant what `weir kube rights` prints, and a cluster accepts
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,22 +17,17 @@ fn rights(user: &str, namespace: &str) -> String {
     run(&line).with_code(0).stdout
 }
 
-/// The files that are made from what weir prints.
+/// Returns the files that are generated from weir's output.
 fn made() -> [(&'static str, String); 2] {
     let of_base = rights("weir", "weir");
     let template = rights("USER", "NAMESPACE").replace("NAMESPACE", "{{ .Release.Namespace }}");
-    let (before, _) = template
-        .split_once("subjects:")
-        .expect("the binding's last part");
+    let (before, _) = template.split_once("subjects:").expect("the binding's last part");
     let subjects = r#"{{ toYaml (required "subjects: say who may start weir's pods" .Values.subjects) | indent 2 }}"#;
     let of_chart = format!("{before}subjects:\n{subjects}\n");
-    [
-        ("kustomize/rights.yaml", of_base),
-        ("helm/weir/templates/rights.yaml", of_chart),
-    ]
+    [("kustomize/rights.yaml", of_base), ("helm/weir/templates/rights.yaml", of_chart)]
 }
 
-/// `WEIR_WRITE_DOCS=1 cargo test -p weir --test it deploy` writes them anew.
+/// Compares the files with weir's output; `WEIR_WRITE_DOCS=1 cargo test -p weir --test it deploy` writes them anew.
 #[test]
 fn what_is_deployed_is_what_weir_prints() {
     for (name, text) in made() {
@@ -43,7 +39,6 @@ fn what_is_deployed_is_what_weir_prints() {
     }
 }
 
-/// What a command prints.
 fn printed(command: &mut Command) -> String {
     let output = command.output().expect("the command starts");
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -51,7 +46,7 @@ fn printed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Whether the guest may start pods in a namespace, once the rights are in force.
+/// Waits until the guest may start pods in a namespace.
 fn guest_may(test: &Test, namespace: &str) {
     let asked =
         format!("auth can-i create pods --subresource exec --as guest --namespace {namespace}");
@@ -83,10 +78,7 @@ patches:
     test.kubectl("apply --server-side --filename -", &built);
     guest_may(test, "weir");
     // With the namespace in place, they are what weir prints.
-    test.kubectl(
-        "apply --server-side --force-conflicts --filename -",
-        &rights("guest", "weir"),
-    );
+    test.kubectl("apply --server-side --force-conflicts --filename -", &rights("guest", "weir"));
     let differs = test.kubectl("diff --server-side --force-conflicts --filename -", &built);
     assert_eq!(differs, "");
 }
@@ -99,10 +91,7 @@ pub(crate) fn the_helm_chart_is_installed(test: &Test) {
         r#"subjects=[{"kind":"User","name":"guest","apiGroup":"rbac.authorization.k8s.io"}]"#;
     let helm = |words: &str| {
         let mut command = test.command(&helm);
-        command
-            .args(words.split(' '))
-            .arg(&chart)
-            .env("HOME", home.path());
+        command.args(words.split(' ')).arg(&chart).env("HOME", home.path());
         command
     };
     let said = printed(helm("lint --strict").args(["--set-json", values]));
@@ -124,13 +113,6 @@ pub(crate) fn the_helm_chart_is_installed(test: &Test) {
     test.kubectl("apply --filename -", &rights("guest", "printed"));
     assert_eq!(rules("charted"), rules("printed"));
     let mut remove = test.command(test.program("helm"));
-    printed(
-        remove
-            .args("uninstall bench --namespace charted".split(' '))
-            .env("HOME", home.path()),
-    );
-    assert_eq!(
-        test.kubectl("get roles --namespace charted --output name", ""),
-        ""
-    );
+    printed(remove.args("uninstall bench --namespace charted".split(' ')).env("HOME", home.path()));
+    assert_eq!(test.kubectl("get roles --namespace charted --output name", ""), "");
 }

@@ -1,5 +1,5 @@
-//! The documentation as a reader clicks through it: every link between its files leads to a file, and every anchor
-//! to a heading. `scripts/docs` keeps the folders, so what holds here holds on the site.
+//! Tests of the documentation's links: every link between its files leads to a file, and every anchor to a heading.
+//! `scripts/docs` keeps the folders, so links that work here also work on the site.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,15 +9,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// All pages by their path from the root.
 fn pages() -> BTreeMap<PathBuf, String> {
     let folders = ["", "docs", "docs/parameters", "bench"];
     let files = folders.iter().flat_map(|folder| {
         let entries = fs::read_dir(root().join(folder)).expect("a folder");
         entries.map(move |entry| Path::new(folder).join(entry.expect("an entry").file_name()))
     });
-    let pages = files.filter(|file| file.extension().is_some_and(|ending| ending == "md"));
-    pages
+    files
+        .filter(|file| file.extension().is_some_and(|ending| ending == "md"))
         .map(|file| {
             let text = fs::read_to_string(root().join(&file)).expect("a page");
             (file, text)
@@ -25,28 +24,33 @@ fn pages() -> BTreeMap<PathBuf, String> {
         .collect()
 }
 
-/// Lines outside of blocks of code.
+/// Returns the lines outside of code blocks.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     page.split("```").step_by(2).flat_map(str::lines)
 }
 
-/// The anchors of a page's headings, made as GitHub and mdBook make them.
+/// Returns the anchors of a page's headings, made as GitHub and mdBook make them.
 fn anchors(page: &str) -> Vec<String> {
-    let headings = prose(page).filter(|line| line.starts_with('#'));
-    let words = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let words = prose(page)
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase());
     let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
-    let anchors = words.map(|words| words.chars().filter(kept).collect::<String>());
-    anchors.map(|anchor| anchor.replace(' ', "-")).collect()
+    words
+        .map(|words| words.chars().filter(kept).collect::<String>())
+        .map(|anchor| anchor.replace(' ', "-"))
+        .collect()
 }
 
-/// The targets of a page's links, those to other hosts left out.
+/// Returns the targets of a page's links, except those to other hosts.
 fn links(page: &str) -> Vec<&str> {
-    let links = prose(page).flat_map(|line| line.split("](").skip(1));
-    let targets = links.filter_map(|link| link.split(')').next());
-    targets.filter(|target| !target.contains("://")).collect()
+    prose(page)
+        .flat_map(|line| line.split("](").skip(1))
+        .filter_map(|link| link.split(')').next())
+        .filter(|target| !target.contains("://"))
+        .collect()
 }
 
-/// A path without `..`.
+/// Returns a path without `..`.
 fn resolved(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, part| {
         match part {
@@ -84,10 +88,8 @@ fn every_link_leads_to_a_file_and_a_heading() {
 fn every_page_is_in_the_table_of_contents() {
     let pages = pages();
     let contents = &pages[Path::new("docs/SUMMARY.md")];
-    let named: Vec<PathBuf> = links(contents)
-        .into_iter()
-        .map(|link| resolved(&Path::new("docs").join(link)))
-        .collect();
+    let named: Vec<PathBuf> =
+        links(contents).into_iter().map(|link| resolved(&Path::new("docs").join(link))).collect();
     let missing: Vec<&PathBuf> = pages
         .keys()
         .filter(|page| !named.contains(page) && !page.ends_with("SUMMARY.md"))

@@ -1,4 +1,4 @@
-//! `weir doctor`: on this machine, with a real nginx of the test's own.
+//! Tests of `weir doctor` on this machine, with a real nginx.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -19,7 +19,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Started by a shell that does something first: `exec nginx …` takes its place.
+    /// Starts nginx by a shell that first runs `before`, and then becomes nginx.
     pub(crate) fn start(place: &Place, shell: &[&str], before: &str) -> Proxy {
         let port = free_port(Ipv4Addr::LOCALHOST.into()).expect("a free port");
         let prefix = place.path("proxy");
@@ -37,11 +37,7 @@ impl Proxy {
         nginx.wait_until("workers", |nginx| {
             weir_probe::process::children(nginx.pid()).is_ok_and(|children| children.len() == 2)
         });
-        Proxy {
-            nginx,
-            prefix,
-            port,
-        }
+        Proxy { nginx, prefix, port }
     }
 
     pub(crate) fn doctor(&self, options: &str) -> Ended {
@@ -50,7 +46,7 @@ impl Proxy {
 }
 
 impl Drop for Proxy {
-    /// A master that is killed leaves its workers behind.
+    /// Ends nginx by a signal that it can handle: a killed master would leave its workers behind.
     fn drop(&mut self) {
         if self.nginx.is_alive() {
             self.nginx.signal(Signal::TERM);
@@ -84,13 +80,13 @@ http {{
     )
 }
 
-/// Without the line breaks that a terminal's width makes.
+/// Returns the text without line breaks, which depend on the terminal's width.
 pub(crate) fn flat(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")
 }
 
-/// `env` does nothing but start what follows.
+/// Command that runs another one unchanged.
 pub(crate) const HERE: &[&str] = &["env"];
 
 #[test]
@@ -113,7 +109,8 @@ fn a_load_that_fits_and_one_that_does_not() {
     ]);
 }
 
-/// Follows the advice without a restart, which is all that is missing then. No unit is blamed for a process of a shell.
+/// Follows the advice without a restart, which is then the only remaining finding. A process of a shell must not be
+/// attributed to a unit.
 #[test]
 fn a_backlog_that_a_restart_would_bring_into_force() {
     let place = Place::new();
@@ -130,7 +127,7 @@ fn a_backlog_that_a_restart_would_bring_into_force() {
     run(&line).with_code(0).stdout.has_none(&["nginx.service"]);
 }
 
-/// The commands are there to be run: here they are, and nginx takes what they wrote.
+/// Runs the printed commands, and checks that nginx accepts the files that they wrote.
 #[test]
 fn its_commands_put_right_what_it_found() {
     let place = Place::new();
@@ -163,10 +160,8 @@ fn nothing_is_written_and_nothing_opened_for_it() {
     let place = Place::new();
     let proxy = Proxy::start(&place, HERE, "");
     let listing = || {
-        let output = Command::new("find")
-            .arg(&proxy.prefix)
-            .args(["-printf", "%p %T@ %s\n"])
-            .output();
+        let output =
+            Command::new("find").arg(&proxy.prefix).args(["-printf", "%p %T@ %s\n"]).output();
         String::from_utf8(output.expect("find").stdout).expect("paths")
     };
     let before = listing();
@@ -197,7 +192,7 @@ fn nothing_is_written_and_nothing_opened_for_it() {
     }
 }
 
-/// The settings are those of the proxy's own network namespace, and the queue is the kernel's.
+/// Checks that settings are read from the proxy's own network namespace, and the queue from the kernel.
 #[test]
 fn a_backlog_that_the_kernel_has_capped() {
     let probe = Command::new("unshare").args(["--net", "true"]).output();
@@ -235,9 +230,7 @@ fn a_user_who_is_not_root_is_told_what_was_not_seen() {
     let pid = proxy.nginx.pid().to_string();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command
-        .arg(place.copy_of_weir())
-        .args(["doctor", "--pid", &pid, "-c", "10"]);
+    command.arg(place.copy_of_weir()).args(["doctor", "--pid", &pid, "-c", "10"]);
     let text = Running::start(&mut command).end().with_code(0).stdout;
     flat(&text).has("not known: the proxy's network namespace");
     text.has("looked at: ");

@@ -1,4 +1,5 @@
-//! Commands that `weir doctor` prints, carried out for a real nginx: it takes what they wrote, and answers as before.
+//! Tests of the commands that `weir doctor` prints, run for a real nginx: it accepts their changes, and answers as
+//! before.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
@@ -13,7 +14,7 @@ use crate::doctor::{HERE, Proxy};
 use crate::place::Place;
 use crate::program::wait_until;
 
-/// Locations of which advice about connections to the origin could change the answers.
+/// Locations whose answers could change by advice about connections to the origin.
 const SITE: &str = "
 upstream one { server 127.0.0.1:ORIGIN; }
 upstream other { server 127.0.0.1:ORIGIN; }
@@ -45,20 +46,20 @@ const ASKED: [(&str, &str); 5] = [
     ("/either?who=one", "Connection: close\r\n"),
 ];
 
-/// The lines of a head, without line ends, up to the empty one.
+/// Reads the lines of a head, without line ends, up to the empty one.
 fn head(stream: &mut impl BufRead) -> Vec<String> {
-    let lines = stream.lines().map_while(Result::ok);
-    lines.take_while(|line| !line.is_empty()).collect()
+    stream.lines().map_while(Result::ok).take_while(|line| !line.is_empty()).collect()
 }
 
-/// The value of a field.
 fn field<'h>(head: &'h [String], name: &str) -> Option<&'h str> {
-    let fields = head.iter().filter_map(|line| line.split_once(": "));
-    let mut found = fields.filter(|(own, _)| own.eq_ignore_ascii_case(name));
+    let mut found = head
+        .iter()
+        .filter_map(|line| line.split_once(": "))
+        .filter(|(own, _)| own.eq_ignore_ascii_case(name));
     found.next().map(|(_, value)| value)
 }
 
-/// An origin server that says what it was asked for, upgrades, and redirects to itself.
+/// Runs an origin server that echoes requests, upgrades, and redirects to itself.
 fn serve(listener: &TcpListener) {
     for stream in listener.incoming().map_while(Result::ok) {
         thread::spawn(move || answer_all(&stream));
@@ -94,19 +95,21 @@ fn answer_all(mut stream: &TcpStream) {
     }
 }
 
-/// What a client sees of the answer to each request.
+/// Returns the answers to all requests, as a client receives them.
 fn answers(port: u16) -> Vec<String> {
-    let ask = |(target, fields): (&str, &str)| {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("nginx listens");
-        let patience = Some(Duration::from_secs(30));
-        stream.set_read_timeout(patience).expect("a timeout");
-        let text = format!("GET {target} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n");
-        stream.write_all(text.as_bytes()).expect("a request");
-        let head = head(&mut BufReader::new(&stream));
-        let shown = ["location", "upgrade", "x-asked"].map(|name| field(&head, name));
-        format!("{target}: {:?} {shown:?}", head.first())
-    };
-    ASKED.map(ask).to_vec()
+    ASKED
+        .map(|(target, fields)| {
+            let mut stream =
+                TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("nginx listens");
+            let patience = Some(Duration::from_secs(30));
+            stream.set_read_timeout(patience).expect("a timeout");
+            let text = format!("GET {target} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n");
+            stream.write_all(text.as_bytes()).expect("a request");
+            let head = head(&mut BufReader::new(&stream));
+            let shown = ["location", "upgrade", "x-asked"].map(|name| field(&head, name));
+            format!("{target}: {:?} {shown:?}", head.first())
+        })
+        .to_vec()
 }
 
 #[test]
@@ -128,23 +131,20 @@ fn answers_are_the_same_after_its_commands() {
     let findings = json["findings"].as_array().expect("findings");
     let commands = findings
         .iter()
-        .filter_map(|finding| finding["change"].as_array());
-    let commands = commands.flatten().filter_map(serde_json::Value::as_str);
+        .filter_map(|finding| finding["change"].as_array())
+        .flatten()
+        .filter_map(serde_json::Value::as_str);
     // Settings of the kernel are this machine's.
-    let of_nginx = |command: &&str| command.starts_with("sed ") || command.contains(" -t -c ");
-    let commands: Vec<&str> = commands.filter(of_nginx).collect();
-    assert!(
-        commands.iter().any(|command| command.contains("keepalive")),
-        "{json}"
-    );
+    let commands: Vec<&str> = commands
+        .filter(|command| command.starts_with("sed ") || command.contains(" -t -c "))
+        .collect();
+    assert!(commands.iter().any(|command| command.contains("keepalive")), "{json}");
     let workers = || weir_probe::process::children(proxy.nginx.pid()).unwrap_or_default();
     let old = workers();
     for command in commands {
         let path = "PATH=$PATH:/usr/sbin:/sbin";
-        let ended = Command::new("sh")
-            .args(["-c", &format!("{path}; {command}")])
-            .output();
-        let ended = ended.expect("sh");
+        let ended =
+            Command::new("sh").args(["-c", &format!("{path}; {command}")]).output().expect("sh");
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{command}: {said}");
     }

@@ -1,4 +1,4 @@
-//! `weir doctor` before processes and files that are there to deceive it.
+//! Tests of `weir doctor` with processes and files that try to deceive it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,19 +14,15 @@ use crate::program::{HasAll, Running, run};
 
 const NOBODY: u32 = 65_534;
 
-/// A program that is called nginx and is none, and a FIFO that nobody writes to for its configuration.
+/// Returns a program that is called nginx but is another, and a FIFO without a writer as its configuration.
 fn impostor(place: &Place) -> (PathBuf, PathBuf) {
     let (program, fifo) = (place.path("nginx"), place.path("fifo.conf"));
-    let sleep = Command::new("sh")
-        .args(["-c", "command -v sleep"])
-        .output()
-        .expect("sh");
-    let sleep = String::from_utf8(sleep.stdout).expect("a path");
+    let sleep = String::from_utf8(
+        Command::new("sh").args(["-c", "command -v sleep"]).output().expect("sh").stdout,
+    )
+    .expect("a path");
     let mut install = Command::new("install");
-    let status = install
-        .args(["-m", "755", sleep.trim()])
-        .arg(&program)
-        .status();
+    let status = install.args(["-m", "755", sleep.trim()]).arg(&program).status();
     assert!(status.is_ok_and(|status| status.success()));
     let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.is_ok_and(|status| status.success()));
@@ -57,7 +53,7 @@ fn another_users_process_is_not_examined_with_roots_rights() {
     ]);
 }
 
-/// In a process namespace of its own, where no other nginx runs.
+/// Runs in a process namespace of its own, where no other nginx runs.
 #[test]
 fn another_users_process_is_not_found_for_nginx() {
     let own = ["--pid", "--fork", "--mount-proc"];
@@ -89,7 +85,7 @@ fn another_users_process_is_not_found_for_nginx() {
     text.has_none(&[folder.to_str().expect("names are UTF-8")]);
 }
 
-/// Whoever may write to a folder above a program may put another one there.
+/// Checks the folders above a program as well: anybody who may write to one could replace the program.
 #[test]
 fn a_program_that_others_could_have_written_is_not_run() {
     let place = Place::new();
@@ -99,11 +95,7 @@ fn a_program_that_others_could_have_written_is_not_run() {
     command.arg0(title(&program, &fifo)).arg("60");
     let process = Running::start(&mut command);
     let configuration = place.write("nginx.conf", "events { }\nhttp { include /dev/zero; }\n");
-    let line = format!(
-        "doctor --pid {} --config {}",
-        process.pid(),
-        configuration.display()
-    );
+    let line = format!("doctor --pid {} --config {}", process.pid(), configuration.display());
     flat(&run(&line).stdout).has_all(&[
         "not known: nginx's version: others than its owner may write to /",
         "only a program that is root's or yours alone is asked",

@@ -1,4 +1,4 @@
-//! `--fail-if` of `weir load` and `weir run`: the exit code says what the result says.
+//! Tests of `--fail-if` with `weir load` and `weir run`: the exit code agrees with the result.
 
 use crate::load::Server;
 use crate::place::{self, Place};
@@ -26,10 +26,7 @@ fn a_load_fails_by_its_figures_and_only_where_they_may_be_used() {
         let is_doubted = ended.stdout.contains("INVALID") && !flags.contains("404");
         if !is_doubted {
             let ended = ended.with_code(code).says(&[said]);
-            assert!(
-                !ended.stdout.is_empty(),
-                "the result is printed all the same"
-            );
+            assert!(!ended.stdout.is_empty(), "the result is printed all the same");
         }
     }
 }
@@ -55,11 +52,10 @@ fn a_window_in_which_it_is_true_is_named() {
     ];
     let ended = Running::start(&mut weir(words)).end();
     // A machine that was too busy to send in time spoils the figures, and that is said.
-    match ended.stdout.contains("INVALID") {
-        true => ended.with_code(1).says(&["so it cannot be judged"]),
-        false => ended
-            .with_code(3)
-            .says(&["above 300 ms from ", "of 3 windows of 1s"]),
+    if ended.stdout.contains("INVALID") {
+        ended.with_code(1).says(&["so it cannot be judged"])
+    } else {
+        ended.with_code(3).says(&["above 300 ms from ", "of 3 windows of 1s"])
     };
 }
 
@@ -78,16 +74,8 @@ fn a_run_fails_by_its_verdicts() {
         let ended = Running::start(&mut place.weir(&words)).end();
         ended.refused_in_a_line(&[said]);
     }
-    let words = [
-        "run",
-        "study.yaml",
-        "--out",
-        "a run",
-        "--fail-if",
-        "p50 > 1us",
-        "--fail-if",
-        "invalid",
-    ];
+    let words =
+        ["run", "study.yaml", "--out", "a run", "--fail-if", "p50 > 1us", "--fail-if", "invalid"];
     let ended = Running::start(&mut place.weir(&words)).end();
     // A machine that spoils every block gives INVALID, which is a condition too.
     let ended = ended.with_code(3);

@@ -1,7 +1,7 @@
-//! A server that is right most of the time: of all requests (or connections), each k-th meets a fault.
+//! A server with faults: every k-th request (or connection) is answered by a fault, all others correctly.
 //!
-//! A fault speaks to a [`Wire`], which is TCP, or TLS laid over it; or over what a fault has put in
-//! TCP's place before the handshake.
+//! A fault uses a [`Wire`], which is TCP, or TLS over it, or over another layer that a fault has put in TCP's place
+//! before the handshake.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,27 +15,27 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use weir_http::request::{Progress, RequestParser};
 use weir_origin::{Origin, OriginConfig};
 
-/// What every request is answered with that meets no fault.
+/// Response to every request without a fault.
 pub(crate) const RIGHT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-/// Bytes of content in it.
+/// Bytes of content in [`RIGHT`].
 pub(crate) const RIGHT_CONTENT: u64 = 2;
 
-/// An origin server on a free port of the loopback interface, which is always right.
+/// Starts an origin server without faults on a free port of the loopback interface.
 pub(crate) fn origin() -> Origin {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     Origin::start(OriginConfig::new(vec![any])).expect("an origin server")
 }
 
-/// How often a server that waits looks whether it is over.
+/// Time between checks for the end while a server waits.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Both directions of a connection: TCP itself, or what is laid over it.
+/// Both directions of a connection: TCP itself, or a layer over it.
 pub(crate) trait Wire: Read + Write + Send {
-    /// The TCP connection below.
+    /// Returns the TCP connection below.
     fn socket(&self) -> &TcpStream;
 
-    /// Says that no more will come, where there are words for that.
+    /// Announces the end of the data, if the protocol has a message for that.
     fn farewell(&mut self) {}
 }
 
@@ -57,50 +57,48 @@ impl Wire for StreamOwned<ServerConnection, Box<dyn Wire>> {
     }
 }
 
-/// What becomes of a connection after a fault.
+/// State of a connection after a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
-    /// The server goes on as if nothing had been.
+    /// The server continues as without a fault.
     Keep,
-    /// It closes the connection.
+    /// The server closes the connection.
     Close,
 }
 
-/// Whom a fault is done to.
+/// A connection that gets a fault.
 pub(crate) struct Victim {
     pub(crate) wire: Box<dyn Wire>,
-    /// Its last request, word for word.
+    /// Last request, verbatim.
     pub(crate) request: String,
-    /// What has come behind it.
+    /// Bytes received after it.
     rest: Vec<u8>,
     server: Arc<Script>,
 }
 
 impl Victim {
-    /// Sends bytes at once; gives whether the client still takes any.
+    /// Sends bytes at once; returns true if the client still takes any.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
         self.wire.write_all(bytes).is_ok()
     }
 
-    /// The client will get a reset, not an end.
+    /// Closes with a reset instead of an orderly end.
     pub(crate) fn reset(&mut self) -> After {
         set_socket_linger(self.wire.socket(), Some(Duration::ZERO)).expect("linger can be set");
         After::Close
     }
 
-    /// Sends bytes, and then a reset.
     pub(crate) fn reset_after(&mut self, bytes: &[u8]) -> After {
         self.send(bytes);
         self.reset()
     }
 
-    /// Sends bytes, and closes.
     pub(crate) fn close_after(&mut self, bytes: &[u8]) -> After {
         self.send(bytes);
         After::Close
     }
 
-    /// Sends bytes, says that they are all, and closes.
+    /// Sends bytes, announces their end, and closes.
     pub(crate) fn farewell_after(&mut self, bytes: &[u8]) -> After {
         self.send(bytes);
         self.wire.farewell();
@@ -113,7 +111,7 @@ impl Victim {
         self.stall()
     }
 
-    /// Sends bytes below TLS, if there is TLS; gives whether the client still takes any.
+    /// Sends bytes below TLS, if there is TLS; returns true if the client still takes any.
     pub(crate) fn send_below(&mut self, bytes: &[u8]) -> bool {
         self.wire.socket().write_all(bytes).is_ok()
     }
@@ -131,7 +129,7 @@ impl Victim {
         After::Close
     }
 
-    /// Reads one request to its end; whether there was one.
+    /// Reads one request to its end; returns true if there was one.
     fn read_request(&mut self, parser: &mut RequestParser) -> bool {
         let mut bytes = Vec::new();
         let mut buffer = [0; 64 * 1024];
@@ -149,7 +147,7 @@ impl Victim {
         }
     }
 
-    /// Reads nothing and sends nothing, as long as the server lives.
+    /// Reads and sends nothing until the server ends.
     pub(crate) fn ignore(&mut self) -> After {
         while !self.server.counts.over.load(Ordering::Relaxed) {
             thread::sleep(LOOK);
@@ -158,15 +156,15 @@ impl Victim {
     }
 }
 
-/// How often something has happened.
+/// Numbers of events.
 #[derive(Default)]
 struct Counts {
     connections: AtomicU64,
     requests: AtomicU64,
     faults: AtomicU64,
-    /// The server is to end.
+    /// True when the server has to end.
     over: AtomicBool,
-    /// Requests word for word, and where connections came from.
+    /// Requests, verbatim, and the addresses of clients.
     seen: Mutex<(Vec<String>, Vec<IpAddr>)>,
 }
 
@@ -179,12 +177,12 @@ impl Counts {
 type Fault = dyn Fn(&mut Victim) -> After + Send + Sync;
 type Wrap = dyn Fn(Box<dyn Wire>) -> io::Result<Box<dyn Wire>> + Send + Sync;
 
-/// What meets the fault.
+/// Unit at which a fault happens, every so many.
 #[derive(Clone, Copy)]
 enum Each {
     Request(u64),
     Connection(u64),
-    /// A connection before anything is laid over TCP.
+    /// A connection before anything is layered over TCP.
     Handshake(u64),
 }
 
@@ -196,7 +194,7 @@ struct Script {
     counts: Counts,
 }
 
-/// The server. It ends when it is dropped.
+/// The server, which ends when it is dropped.
 pub(crate) struct Faulty {
     pub(crate) address: SocketAddr,
     script: Arc<Script>,
@@ -204,7 +202,7 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
-    /// Each `each`-th request over all connections meets `fault` instead of an answer.
+    /// Starts a server that answers each `each`-th request over all connections with `fault`.
     pub(crate) fn requests(
         each: u64,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
@@ -212,7 +210,7 @@ impl Faulty {
         Faulty::start("http", Each::Request(each), Box::new(fault), Box::new(Ok))
     }
 
-    /// Answers every request with the same bytes, and keeps the connection.
+    /// Starts a server that answers every request with the same bytes, and keeps the connection.
     pub(crate) fn answering(response: &'static [u8]) -> Faulty {
         Faulty::requests(1, |victim| {
             victim.send(response);
@@ -220,26 +218,21 @@ impl Faulty {
         })
     }
 
-    /// Each `each`-th connection meets `fault` before its first request. The very first, with which
-    /// weir looks whether anybody is there, counts.
+    /// Starts a server with `fault` on each `each`-th connection, before its first request. The very first connection,
+    /// by which weir checks for a server, counts.
     pub(crate) fn connections(
         each: u64,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
-        Faulty::start(
-            "http",
-            Each::Connection(each),
-            Box::new(fault),
-            Box::new(Ok),
-        )
+        Faulty::start("http", Each::Connection(each), Box::new(fault), Box::new(Ok))
     }
 
-    /// A server over TLS that is always right.
+    /// Starts a server over TLS without faults.
     pub(crate) fn secure(config: Arc<ServerConfig>) -> Faulty {
         Faulty::secure_requests(u64::MAX, config, |_| After::Keep)
     }
 
-    /// As [`Faulty::requests`], over TLS.
+    /// Like [`Faulty::requests`], over TLS.
     pub(crate) fn secure_requests(
         each: u64,
         config: Arc<ServerConfig>,
@@ -248,33 +241,21 @@ impl Faulty {
         Faulty::start("https", Each::Request(each), Box::new(fault), over(config))
     }
 
-    /// A server over TLS: each `each`-th connection meets `fault` before the handshake, which then
-    /// takes place if the connection is kept. The very first, with which weir looks whether anybody is
-    /// there, counts.
+    /// Starts a server over TLS with `fault` on each `each`-th connection before the handshake, which then takes place
+    /// if the connection is kept. The very first connection, by which weir checks for a server, counts.
     pub(crate) fn handshakes(
         each: u64,
         config: Arc<ServerConfig>,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
-        Faulty::start(
-            "https",
-            Each::Handshake(each),
-            Box::new(fault),
-            over(config),
-        )
+        Faulty::start("https", Each::Handshake(each), Box::new(fault), over(config))
     }
 
     fn start(scheme: &'static str, each: Each, fault: Box<Fault>, wrap: Box<Wrap>) -> Faulty {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("it has an address");
         let counts = Counts::default();
-        let script = Arc::new(Script {
-            scheme,
-            each,
-            fault,
-            wrap,
-            counts,
-        });
+        let script = Arc::new(Script { scheme, each, fault, wrap, counts });
         let shared = Arc::clone(&script);
         let serve = move || {
             for stream in listener.incoming() {
@@ -287,33 +268,29 @@ impl Faulty {
                 thread::spawn(move || serve(&script, stream));
             }
         };
-        Faulty {
-            address,
-            script,
-            thread: Some(thread::spawn(serve)),
-        }
+        Faulty { address, script, thread: Some(thread::spawn(serve)) }
     }
 
     pub(crate) fn scheme(&self) -> &str {
         self.script.scheme
     }
 
-    /// Requests that came whole.
+    /// Returns the number of complete requests.
     pub(crate) fn seen(&self) -> u64 {
         self.script.counts.requests.load(Ordering::Relaxed)
     }
 
-    /// Where connections came from so far.
+    /// Returns the addresses of clients so far.
     pub(crate) fn clients(&self) -> Vec<IpAddr> {
         self.script.counts.seen().1.clone()
     }
 
-    /// The requests so far, word for word.
+    /// Returns the requests so far, verbatim.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.script.counts.seen().0.clone()
     }
 
-    /// Faults so far.
+    /// Returns the number of faults so far.
     pub(crate) fn faults(&self) -> u64 {
         self.script.counts.faults.load(Ordering::Relaxed)
     }
@@ -330,7 +307,7 @@ impl Drop for Faulty {
     }
 }
 
-/// Lays TLS over a connection; the handshake takes place when something is read.
+/// Returns a function that layers TLS over a connection; the handshake takes place at the first read.
 fn over(config: Arc<ServerConfig>) -> Box<Wrap> {
     Box::new(move |wire| {
         let tls = ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
@@ -338,7 +315,7 @@ fn over(config: Arc<ServerConfig>) -> Box<Wrap> {
     })
 }
 
-/// One connection, to its end.
+/// Serves one connection to its end.
 fn serve(script: &Arc<Script>, stream: TcpStream) {
     let counts = &script.counts;
     let number = 1 + counts.connections.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What installers get: completions that a shell completes with, a page for each command, a package that dpkg takes.
+//! Tests of files for installers: completions that a shell uses, a page for each command, a package that dpkg accepts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,16 @@ use tempfile::TempDir;
 use crate::program::{HasAll, run, weir};
 use crate::ssh_support::skipped;
 
-/// Where the scripts are.
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Whether a program is installed.
 fn have(program: &str) -> bool {
-    let found = Command::new("sh")
-        .args(["-c", "command -v \"$1\"", "sh", program])
-        .output();
+    let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", program]).output();
     found.is_ok_and(|output| output.status.success())
 }
 
-/// Runs a program to its end, which must be a good one; its output.
+/// Runs a program, which must succeed, and returns its output.
 #[track_caller]
 fn output(command: &mut Command) -> String {
     let output = command.output().expect("it starts");
@@ -31,13 +27,16 @@ fn output(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// The commands that `weir --help` lists, and those of `help` aside.
+/// Returns the commands that `weir --help` lists, except `help`.
 fn commands() -> Vec<String> {
     let help = run("--help").with_code(0).stdout;
-    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let list = list.take_while(|line| !line.is_empty());
-    let names = list.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    let names = names.filter(|name| !["", "help"].contains(name));
+    let names = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !["", "help"].contains(name));
     names.map(str::to_owned).collect()
 }
 
@@ -66,9 +65,7 @@ fn bash_completes_commands_options_and_values() {
 #[test]
 fn other_shells_take_their_completions() {
     for shell in ["zsh", "fish"] {
-        let text = run(&format!("generate completions {shell}"))
-            .with_code(0)
-            .stdout;
+        let text = run(&format!("generate completions {shell}")).with_code(0).stdout;
         text.has_all(&["capacity", "connect-rate"]);
         if have(shell) {
             let folder = tempfile::tempdir().expect("a folder");
@@ -86,17 +83,14 @@ fn every_command_has_a_man_page_that_man_shows() {
     run(&format!("generate man {}", pages.display())).with_code(0);
     let all = commands();
     assert!(all.len() > 8, "{all:?}");
-    for name in ["weir".to_owned()]
-        .into_iter()
-        .chain(all.iter().map(|name| format!("weir-{name}")))
+    for name in ["weir".to_owned()].into_iter().chain(all.iter().map(|name| format!("weir-{name}")))
     {
         let page = pages.join(format!("{name}.1"));
         let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{name}: {error}"));
         text.has_all(&[".TH", ".SH NAME", ".SH SYNOPSIS"]);
         if have("man") {
             let mut man = Command::new("man");
-            man.args(["--warnings", "--encoding=UTF-8", "-l"])
-                .arg(&page);
+            man.args(["--warnings", "--encoding=UTF-8", "-l"]).arg(&page);
             let output = man.env("MANWIDTH", "80").output().expect("man starts");
             let warnings = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success() && warnings.is_empty(), "{warnings}");
@@ -105,16 +99,11 @@ fn every_command_has_a_man_page_that_man_shows() {
     }
 }
 
-/// The program without debug information, which would make packages large and tests slow.
+/// Returns a copy of the program without debug information, which would make packages large and tests slow.
 fn stripped(folder: &TempDir) -> PathBuf {
     let program = folder.path().join("stripped");
     let mut strip = Command::new("strip");
-    output(
-        strip
-            .arg("-o")
-            .arg(&program)
-            .arg(env!("CARGO_BIN_EXE_weir")),
-    );
+    output(strip.arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_weir")));
     program
 }
 

@@ -1,4 +1,4 @@
-//! All objects of a cluster that are somebody's, as the API server gives them.
+//! All objects of a cluster that weir does not own, as the API server returns them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::kube_support::Test;
 
-/// What the cluster itself writes all the time, and what replicas come and go as.
+/// Kinds of objects that the cluster itself changes all the time, and those of replicas.
 const MOVING: [&str; 6] = [
     "events",
     "events.events.k8s.io",
@@ -15,27 +15,26 @@ const MOVING: [&str; 6] = [
     "endpointslices.discovery.k8s.io",
     "leases.coordination.k8s.io",
 ];
-/// What of other kinds is looked at besides everything that is in a namespace.
+/// Kinds without a namespace that are compared, besides all kinds in namespaces.
 const WITHOUT_NAMESPACE: &str = "namespaces,clusterroles,clusterrolebindings,priorityclasses,ingressclasses,customresourcedefinitions,validatingwebhookconfigurations,mutatingwebhookconfigurations";
-/// What the API server counts in an object's metadata.
+/// Fields of an object's metadata that the API server counts up.
 const COUNTED: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
-/// What the controllers of workloads count there: a template that is put back is a new revision.
+/// Annotations that the controllers of workloads count up: a restored template is a new revision.
 const REVISIONS: [&str; 3] = [
     "deployment.kubernetes.io/revision",
     "deployment.kubernetes.io/revision-history",
     "deprecated.daemonset.template.generation",
 ];
 
-/// Objects by what they are.
+/// Objects by kind and name.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Foreign(BTreeMap<String, Value>);
 
-/// The kinds of objects that a look is at, for `kubectl get`.
+/// Returns the kinds of objects to compare, for `kubectl get`.
 pub(crate) fn kinds(test: &Test) -> String {
-    let all = test.kubectl("api-resources --verbs=list --namespaced --output name", "");
-    let all = all.lines().filter(|kind| !MOVING.contains(kind));
-    let all: Vec<&str> = all.chain([WITHOUT_NAMESPACE]).collect();
-    all.join(",")
+    let namespaced = test.kubectl("api-resources --verbs=list --namespaced --output name", "");
+    let compared = namespaced.lines().filter(|kind| !MOVING.contains(kind));
+    compared.chain([WITHOUT_NAMESPACE]).collect::<Vec<_>>().join(",")
 }
 
 impl Foreign {
@@ -46,19 +45,17 @@ impl Foreign {
         Foreign(objects.into_iter().map(stripped).collect())
     }
 
-    /// What differs, a line for each object.
+    /// Returns the differences, a line for each object.
     pub(crate) fn changed(&self, now: &Foreign) -> Vec<String> {
-        let names = self.0.keys().chain(now.0.keys());
-        let differs = names.filter(|name| self.0.get(*name) != now.0.get(*name));
-        let mut lines: Vec<String> = differs
+        let mut lines: Vec<String> = self
+            .0
+            .keys()
+            .chain(now.0.keys())
+            .filter(|name| self.0.get(*name) != now.0.get(*name))
             .map(|name| {
                 let text =
                     |of: &Foreign| of.0.get(name).map_or("none".to_owned(), Value::to_string);
-                format!(
-                    "{name}\n    before {}\n    now    {}",
-                    text(self),
-                    text(now)
-                )
+                format!("{name}\n    before {}\n    now    {}", text(self), text(now))
             })
             .collect();
         lines.sort();
@@ -79,10 +76,7 @@ fn stripped(mut object: Value) -> (String, Value) {
     }
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|field, _| !COUNTED.contains(&&**field));
-        if let Some(notes) = metadata
-            .get_mut("annotations")
-            .and_then(Value::as_object_mut)
-        {
+        if let Some(notes) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
             notes.retain(|name, _| !REVISIONS.contains(&&**name));
         }
     }

@@ -1,4 +1,4 @@
-//! What limits a proxy in pods: its own pods are sampled, whatever sends the load.
+//! Tests of the limiter of a proxy in pods: its own pods are sampled, whatever sends the load.
 
 use std::fs;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use crate::kubernetes::{PODS, start};
 use crate::place::{self, Place};
 use crate::program::{HasAll, wait_until};
 
-/// A pod whose image has a shell that its PATH does not lead to.
+/// A pod whose image has a shell that is not on its PATH.
 const BARE: &str = r#"
 apiVersion: v1
 kind: Pod
@@ -28,10 +28,10 @@ spec:
     env: [{name: PATH, value: /nonexistent}]
 "#;
 
-/// From this host.
+/// Options to send the load from this host.
 pub(crate) const HERE: &str = "--on kubernetes:weir-test --generators 0";
 
-/// Waits until the Service leads to pods that serve, for a while without a break: rules of the node follow a roll-out.
+/// Waits until the Service serves without a break for a while: rules of the node follow a roll-out.
 fn await_service(test: &Test) {
     let connect = "for i in {1..20}; do exec 3<>/dev/tcp/10.96.7.9/80; sleep 0.1; done";
     wait_until("the Service serves", || {
@@ -41,7 +41,7 @@ fn await_service(test: &Test) {
     });
 }
 
-/// What limits the stand-in under a closed loop, by samples of these pods.
+/// Returns the limiter of the stand-in under a closed loop, by samples of these pods.
 pub(crate) fn limiter(test: &Test, place: &Place, (pods, more): (&str, &str)) -> Value {
     let line = format!(
         "load http://10.96.7.9/ -c 8 -d 6s --observe --format json --proxy-pods {pods} {more}"
@@ -50,14 +50,13 @@ pub(crate) fn limiter(test: &Test, place: &Place, (pods, more): (&str, &str)) ->
     report["limiter"].clone()
 }
 
-/// Names in a list of the judgement.
+/// Returns the names of limiters in a list of the judgement.
 fn names(limiter: &Value, list: &str) -> Vec<String> {
     let all = limiter["judgement"][list].as_array();
-    let name = |one: &Value| Some(one["limiter"].as_str()?.to_owned());
-    all.into_iter().flatten().filter_map(name).collect()
+    all.into_iter().flatten().filter_map(|one| Some(one["limiter"].as_str()?.to_owned())).collect()
 }
 
-/// An Ingress of the stand-in, as its controller would write its status, and others that are not clear.
+/// An Ingress of the stand-in with the status that its controller would write, and ambiguous ones.
 const INGRESSES: &str = r#"
 apiVersion: networking.k8s.io/v1
 kind: IngressClass
@@ -96,29 +95,19 @@ pub(crate) fn an_ingress_is_asked_by_its_name(test: &Test) {
     };
     for (ingress, words) in [
         ("nobody", "ingress/default/nobody does not exist"),
-        (
-            "stars",
-            "has the pattern *.example as the host of its first rule",
-        ),
-        (
-            "classless",
-            "it names no class, and the cluster has no default one",
-        ),
+        ("stars", "has the pattern *.example as the host of its first rule"),
+        ("classless", "it names no class, and the cluster has no default one"),
         ("shop", "no Service with port 80 has the labels"),
     ] {
         let refused = load(ingress, "").with_code(2);
         refused.stderr.has_all(&[words, "-H 'Host: NAME'"]);
     }
     let guest = "load ingress/shop -c 2 -d 3s --on kubernetes:weir-guest --generators 0";
-    start(test, &place, guest)
-        .end()
-        .with_code(2)
-        .stderr
-        .has_all(&[
-            "`guest` may not get ingresses",
-            "kubectl apply -f -",
-            "kind: ClusterRole",
-        ]);
+    start(test, &place, guest).end().with_code(2).stderr.has_all(&[
+        "`guest` may not get ingresses",
+        "kubectl apply -f -",
+        "kind: ClusterRole",
+    ]);
     // By the Service of its class's controller; then by its status.
     await_service(test);
     test.kubectl("label service proxy app.kubernetes.io/name=stand-in", "");
@@ -136,9 +125,7 @@ pub(crate) fn an_ingress_is_asked_by_its_name(test: &Test) {
     let line = format!("patch ingress shop --subresource=status --type=merge --patch {status}");
     test.kubectl(&line, "");
     let ended = load("default/shop", "").with_code(0);
-    ended
-        .stderr
-        .has("Address: 10.96.7.9 (the status of ingress/default/shop)");
+    ended.stderr.has("Address: 10.96.7.9 (the status of ingress/default/shop)");
     test.kubectl("delete ingress shop stars classless", "");
     test.kubectl("delete ingressclass stand-in", "");
     kube_stand_in::stop(test);
@@ -161,10 +148,7 @@ pub(crate) fn what_limits_pods_is_found_in_them(test: &Test) {
         ("default/app=nobody", "none of them runs"),
     ] {
         let unknown = limiter(test, &place, (pods, HERE));
-        assert!(
-            names(&unknown, "unknown").contains(&"quota".to_owned()),
-            "{unknown}"
-        );
+        assert!(names(&unknown, "unknown").contains(&"quota".to_owned()), "{unknown}");
         let said = unknown["evidence"]["absent"]["throttled"].to_string();
         said.has(why);
     }
@@ -180,7 +164,7 @@ pub(crate) fn what_limits_pods_is_found_in_them(test: &Test) {
     kube_stand_in::stop(test);
 }
 
-/// Of a weir that is killed, nothing goes on in the pods that it has sampled.
+/// Checks that the shells of a killed weir end in the pods that it has sampled.
 fn a_shell_ends_with_weir(test: &Test, place: &Place) {
     let line = format!(
         "load http://10.96.7.9/ -c 2 -d 60s --observe --proxy-pods default/app=proxy {HERE}"
@@ -198,7 +182,7 @@ fn a_shell_ends_with_weir(test: &Test, place: &Place) {
     wait_until("no shell of weir's", || shells() == 0);
 }
 
-/// Without a limit, from this host.
+/// Tests pods without a CPU limit, with the load from this host.
 fn free_pods_are_known(test: &Test, place: &Place) {
     let free = limiter(test, place, ("default/app=proxy", HERE));
     assert!(
@@ -209,23 +193,13 @@ fn free_pods_are_known(test: &Test, place: &Place) {
         free["evidence"]["absent"]
     );
     let known = &free["evidence"]["quantities"];
-    for quantity in [
-        "proxy_cpus",
-        "listen_overflows",
-        "memory",
-        "cpu_all",
-        "user_share",
-    ] {
+    for quantity in ["proxy_cpus", "listen_overflows", "memory", "cpu_all", "user_share"] {
         assert!(known[quantity]["value"].is_number(), "{quantity}: {free}");
     }
-    assert!(
-        free["evidence"]["absent"]["accept_queue"]
-            .to_string()
-            .contains("not read in a pod")
-    );
+    assert!(free["evidence"]["absent"]["accept_queue"].to_string().contains("not read in a pod"));
 }
 
-/// With one, from a pod and from this host.
+/// Tests pods with a CPU limit, with the load from a pod and from this host.
 fn the_quota_of_pods_is_named(test: &Test, place: &Place) {
     let held = limiter(test, place, ("default/app=proxy", PODS));
     let first = &held["judgement"]["findings"][0];
@@ -233,40 +207,32 @@ fn the_quota_of_pods_is_named(test: &Test, place: &Place) {
     assert_eq!(first["turn"][0], "cpu_limit");
     assert_eq!(held["pods"], "pods default/app=proxy");
     let evidence = |quantity: &str| {
-        let all = first["evidence"].as_array().into_iter().flatten();
-        let mut own = all.filter(|one| one["quantity"] == quantity);
-        own.next()
-            .and_then(|one| one["value"].as_f64())
-            .expect("evidence")
+        let mut own = first["evidence"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|one| one["quantity"] == quantity);
+        own.next().and_then(|one| one["value"].as_f64()).expect("evidence")
     };
     assert!((evidence("cpu_quota") - 0.1).abs() < 1e-6);
     // A period has 100 ms.
-    assert!(
-        (2.0..=10.5).contains(&evidence("throttled_periods")),
-        "{first}"
-    );
+    assert!((2.0..=10.5).contains(&evidence("throttled_periods")), "{first}");
     let line = format!(
         "load http://10.96.7.9/ -c 8 -d 4s --observe --proxy-pods default/app=proxy {HERE}"
     );
     let shown = start(test, place, &line).end().with_code(0).stdout;
-    shown.has_all(&[
-        "What limits",
-        "quota",
-        "raise cpu_limit of the pods default/app=proxy",
-    ]);
+    shown.has_all(&["What limits", "quota", "raise cpu_limit of the pods default/app=proxy"]);
     a_capacity_is_that_of_the_quota(test, place);
 }
 
-/// A search names it as well, from its first closed loops on. The whole one takes minutes.
+/// Tests that a search names the quota from its first closed loops on. The whole search would take minutes.
 fn a_capacity_is_that_of_the_quota(test: &Test, place: &Place) {
     let line = format!(
         "capacity http://10.96.7.9/ --out quota -c 8 --hold 5s --confidence 80% --proxy-pods default/app=proxy {HERE}"
     );
     let mut running = start(test, place, &line);
     let records = || fs::read_to_string(place.path("quota/records.jsonl")).unwrap_or_default();
-    running.wait_until("some trials", |_| {
-        records().matches("\"trial\"").count() > 12
-    });
+    running.wait_until("some trials", |_| records().matches("\"trial\"").count() > 12);
     running.signal(Signal::INT);
     let shown = running.end().with_code(130).stdout;
     let words: Vec<&str> = shown.split_whitespace().collect();
@@ -281,9 +247,5 @@ fn a_capacity_is_that_of_the_quota(test: &Test, place: &Place) {
     let found = limiters.first().expect("it was sampled");
     assert_eq!(found.pods.as_deref(), Some("pods default/app=proxy"));
     let first = found.judgement.findings.first().expect("a limit");
-    assert_eq!(
-        (&*first.limiter, &*first.turn[0]),
-        ("quota", "cpu_limit"),
-        "{found:?}"
-    );
+    assert_eq!((&*first.limiter, &*first.turn[0]), ("quota", "cpu_limit"), "{found:?}");
 }

@@ -1,5 +1,5 @@
-//! Published studies of ingress controllers, shortened, against a stand-in that runs as pods: what they change is changed by
-//! the same means, is in force in the pods, and is put back.
+//! Tests of published studies of ingress controllers, shortened, with a stand-in that runs as pods: the settings are
+//! changed by the same means, come into force in the pods, and are restored.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -20,18 +20,18 @@ const TUNING: &str = include_str!("../data/published/tuning.yaml");
 const REQUESTS: &str = include_str!("../data/published/requests.yaml");
 const TRANSACTIONS: &str = include_str!("../data/published/transactions.yaml");
 const DAEMONSET: &str = include_str!("../data/published/daemonset.yaml");
-/// Where the studies change something, and where that could leave something.
+/// Kinds of objects that the studies change, or in which they could leave traces.
 const KINDS: &str = "configmaps,deployments,replicasets,daemonsets,controllerrevisions,secrets";
 
-/// Far longer than the longest of them takes.
+/// Limit far above the length of the longest study.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Runs a study to its end, which leaves the cluster's objects as they were.
+/// Runs a study to its end, and checks that the cluster's objects are as before.
 fn whole(test: &Test, place: &Place, study: &str) -> Run {
     whole_around((test, place), study, || {}, |_| {})
 }
 
-/// The same with something done just before it starts, and undone when it has.
+/// Like [`whole`], with `ahead` called just before the start and `begun` just after it.
 fn whole_around(
     (test, place): (&Test, &Place),
     study: &str,
@@ -49,14 +49,11 @@ fn whole_around(
     Run::read(&place.path("tried")).expect("a run")
 }
 
-/// A transaction study that begins while the DaemonSet's pods are too young to count.
+/// Runs a transaction study that begins while the DaemonSet's pods are too young to count.
 fn transactions_of_young_pods(test: &Test, place: &Place) -> Run {
     let count_after = |seconds: &str| {
         let patch = format!(r#"{{"spec":{{"minReadySeconds":{seconds}}}}}"#);
-        test.kubectl(
-            &format!("patch daemonset nginx-ingress --patch {patch}"),
-            "",
-        );
+        test.kubectl(&format!("patch daemonset nginx-ingress --patch {patch}"), "");
     };
     let ahead = || {
         count_after("600");
@@ -66,39 +63,39 @@ fn transactions_of_young_pods(test: &Test, place: &Place) -> Run {
         });
     };
     let awaited = "The pods of DaemonSet default/nginx-ingress are being replaced: the run begins when they serve";
-    let begun = |running: &mut Running| {
+    whole_around((test, place), TRANSACTIONS, ahead, |running| {
         running.wait_until("it waits", |running| running.stderr().contains(awaited));
         count_after("null");
-    };
-    whole_around((test, place), TRANSACTIONS, ahead, begun)
+    })
 }
 
-/// Levels that were in force of an arm, whenever it was looked.
+/// Returns the levels that were in force of an arm, for every time that they were read.
 fn in_force(run: &Run, arm: &str, id: &str) -> BTreeSet<String> {
-    let of_arm = run.records.iter().filter_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => proxy.effective.get(id),
-        _ => None,
-    });
-    let words = of_arm.map(|level| level.split_whitespace().collect::<Vec<_>>().join(" "));
+    let words = run
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Proxy(proxy) if proxy.arm == arm => proxy.effective.get(id),
+            _ => None,
+        })
+        .map(|level| level.split_whitespace().collect::<Vec<_>>().join(" "));
     words.collect()
 }
 
 #[track_caller]
 fn is_in_force(run: &Run, arm: &str, id: &str, level: &str) {
-    assert_eq!(
-        in_force(run, arm, id),
-        BTreeSet::from([level.to_owned()]),
-        "{id} of {arm}"
-    );
+    assert_eq!(in_force(run, arm, id), BTreeSet::from([level.to_owned()]), "{id} of {arm}");
 }
 
-/// A study's trials with figures that count, by arm and load.
+/// Returns the arm and load of each of a study's trials.
 fn trials(run: &Run) -> BTreeSet<(String, String)> {
-    let of = run.records.iter().filter_map(|record| match record {
-        Record::Trial(trial) => Some((trial.arm.clone(), trial.load.clone())),
-        _ => None,
-    });
-    of.collect()
+    run.records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Trial(trial) => Some((trial.arm.clone(), trial.load.clone())),
+            _ => None,
+        })
+        .collect()
 }
 
 pub(crate) fn kernel_and_keepalive_tuning_is_repeated(test: &Test) {
@@ -139,10 +136,7 @@ pub(crate) fn kernel_and_keepalive_tuning_is_repeated(test: &Test) {
     assert!(changed.is_empty(), "{}", changed.join("\n"));
     place.write(
         "study.yaml",
-        &format!(
-            "{TUNING}{}",
-            backlog.replace("net.core.somaxconn", "fs.file-max")
-        ),
+        &format!("{TUNING}{}", backlog.replace("net.core.somaxconn", "fs.file-max")),
     );
     let refused = place.ends("run study.yaml --check").with_code(2).stderr;
     refused.has("ingress-nginx cannot set `fs.file-max`");
@@ -153,11 +147,8 @@ pub(crate) fn a_daemonset_in_its_nodes_network_is_measured(test: &Test) {
     let place = Place::new();
     certificate(&place);
     let file = |name: &str| place.path(name).display().to_string();
-    let secret = format!(
-        "create secret tls nginx-tls --cert {} --key {}",
-        file("tls.crt"),
-        file("tls.key")
-    );
+    let secret =
+        format!("create secret tls nginx-tls --cert {} --key {}", file("tls.crt"), file("tls.key"));
     test.kubectl(&secret, "");
     test.kubectl("apply --filename -", DAEMONSET);
     test.kubectl("rollout status daemonset/nginx-ingress --timeout=60s", "");
@@ -174,27 +165,17 @@ pub(crate) fn a_daemonset_in_its_nodes_network_is_measured(test: &Test) {
     let findings = |arm: &str| {
         let mut own = limiters.iter().filter(|one| one.arm == arm);
         let found = own.next().expect("it was sampled");
-        assert_eq!(
-            found.pods.as_deref(),
-            Some("pods of DaemonSet default/nginx-ingress")
-        );
+        assert_eq!(found.pods.as_deref(), Some("pods of DaemonSet default/nginx-ingress"));
         &found.judgement.findings
     };
     let first = findings("share").first().expect("a limit");
     assert_eq!((&*first.limiter, &*first.turn[0]), ("quota", "cpu_limit"));
-    assert!(
-        findings("baseline")
-            .iter()
-            .all(|one| one.limiter != "quota")
-    );
+    assert!(findings("baseline").iter().all(|one| one.limiter != "quota"));
     test.kubectl("delete daemonset,service nginx-ingress", "");
-    test.kubectl(
-        "delete ingress/cafe secret/nginx-tls configmap/nginx-config",
-        "",
-    );
+    test.kubectl("delete ingress/cafe secret/nginx-tls configmap/nginx-config", "");
 }
 
-/// Replicas, requests and limits, the node's network, and where pods are placed, of a Deployment.
+/// Tests replicas, requests and limits, the node's network, and placement of a Deployment's pods.
 pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
     let place = Place::new();
     kube_stand_in::start(test);
@@ -237,7 +218,7 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
     kube_stand_in::stop(test);
 }
 
-/// Soon, with what the scheduler says, and everything is put back.
+/// Checks that an impossible placement is reported soon, with the scheduler's words, and that everything is restored.
 fn a_place_that_no_node_has_is_told(test: &Test, place: &Place) {
     kube_stand_in::rolled_out(test, "deployment/proxy");
     let before = of_pods(test);
@@ -252,10 +233,7 @@ fn a_place_that_no_node_has_is_told(test: &Test, place: &Place) {
         "node affinity/selector",
         "hint: a node must satisfy all that the pods ask for: node_selector",
     ]);
-    assert!(
-        begun.elapsed() < Duration::from_secs(60),
-        "a roll-out may take 180 s"
-    );
+    assert!(begun.elapsed() < Duration::from_secs(60), "a roll-out may take 180 s");
     assert_eq!(of_pods(test), before);
 }
 

@@ -1,19 +1,13 @@
-//! A stand-in of an ingress controller that runs as a pod: it renders nginx.conf from its ConfigMap. It says of itself that it
-//! is one.
+//! A stand-in for an ingress controller that runs as a pod: it renders nginx.conf from its ConfigMap, and identifies
+//! itself as a stand-in.
 
 use crate::kube_support::Test;
 
-/// What the stand-in runs, besides itself.
-pub(crate) const PROGRAMS: [&str; 6] = [
-    "/usr/sbin/nginx",
-    "/bin/bash",
-    "/bin/cat",
-    "/bin/sleep",
-    "/bin/sh",
-    "/bin/head",
-];
+/// Programs in the stand-in's image, besides the stand-in itself.
+pub(crate) const PROGRAMS: [&str; 6] =
+    ["/usr/sbin/nginx", "/bin/bash", "/bin/cat", "/bin/sleep", "/bin/sh", "/bin/head"];
 
-/// What its image has besides programs.
+/// Files in its image, besides programs.
 pub(crate) const FILES: [(&str, &str); 4] = [
     ("/etc/passwd", "root:x:0:0::/:/bin/bash\n"),
     ("/etc/group", "root:x:0:\n"),
@@ -21,7 +15,8 @@ pub(crate) const FILES: [(&str, &str); 4] = [
     ("/etc/nginx/nginx.conf", "# Nothing is rendered yet.\n"),
 ];
 
-/// A Deployment of one pod with the image of the tests; `container` has the further lines of its container, at the left edge.
+/// Returns a Deployment of one pod with the image of the tests; `container` has the further lines of its container, at
+/// the left edge.
 pub(crate) fn deployment(name: &str, namespace: &str, container: &str) -> String {
     let container = container.trim().replace('\n', "\n        ");
     format!(
@@ -48,7 +43,7 @@ spec:
     )
 }
 
-/// A proxy that has the ConfigMap `settings` mounted, and a Service of it at an address.
+/// Returns a proxy with the ConfigMap `settings` mounted, and its Service at an address.
 pub(crate) fn served(name: &str, address: &str, container: &str) -> String {
     let container = format!(
         "{container}\nvolumeMounts: [{{name: settings, mountPath: /settings}}]\n\
@@ -69,7 +64,7 @@ spec:
     deployment(name, "default", &container) + &service
 }
 
-/// The stand-in and its ConfigMap, which has a key that is nobody's concern.
+/// Returns the stand-in and its ConfigMap, which has an unrelated key.
 fn objects() -> String {
     let settings =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {other: x}\n---\n";
@@ -80,28 +75,22 @@ fn objects() -> String {
     settings.to_owned() + &proxy.replace("- name: proxy\n", "- name: controller\n")
 }
 
-/// Starts it as a Deployment, and waits until it serves.
+/// Starts the stand-in as a Deployment, and waits until it serves.
 pub(crate) fn start(test: &Test) {
     test.kubectl("apply --filename -", &objects());
     test.kubectl("rollout status deployment/proxy --timeout=60s", "");
 }
 
-/// The same in its node's network, where one pod has the port.
+/// Starts the stand-in in its node's network, where only one pod can have the port.
 pub(crate) fn start_on_node(test: &Test) {
     let text = objects()
-        .replace(
-            "maxSurge: 1, maxUnavailable: 0",
-            "maxSurge: 0, maxUnavailable: 1",
-        )
-        .replace(
-            "      containers:",
-            "      hostNetwork: true\n      containers:",
-        );
+        .replace("maxSurge: 1, maxUnavailable: 0", "maxSurge: 0, maxUnavailable: 1")
+        .replace("      containers:", "      hostNetwork: true\n      containers:");
     test.kubectl("apply --filename -", &text);
     test.kubectl("rollout status deployment/proxy --timeout=60s", "");
 }
 
-/// The same as a DaemonSet: a pod on each node, in its network or in one of its own.
+/// Starts the stand-in as a DaemonSet: a pod on each node, in its network or in one of its own.
 pub(crate) fn start_on_each_node(test: &Test, is_in_their_network: bool) {
     let network = format!("      hostNetwork: {is_in_their_network}\n      containers:");
     let text = objects()
@@ -120,12 +109,11 @@ pub(crate) fn rolled_out(test: &Test, workload: &str) {
     test.kubectl(&format!("rollout status {workload} --timeout=90s"), "");
 }
 
-/// Removes it as a DaemonSet.
 pub(crate) fn stop_daemonset(test: &Test) {
     stop_of(test, "daemonset");
 }
 
-/// Removes it, and waits until it is gone.
+/// Removes the stand-in, and waits until it is gone.
 pub(crate) fn stop(test: &Test) {
     stop_of(test, "deployment");
 }
@@ -133,13 +121,10 @@ pub(crate) fn stop(test: &Test) {
 fn stop_of(test: &Test, kind: &str) {
     test.kubectl(&format!("delete {kind},service proxy"), "");
     test.kubectl("delete configmap settings", "");
-    test.kubectl(
-        "wait --for=delete pod --selector app=proxy --timeout=60s",
-        "",
-    );
+    test.kubectl("wait --for=delete pod --selector app=proxy --timeout=60s", "");
 }
 
-/// A study of it with such lines of arms. Its load lasts so long.
+/// Returns a study of the stand-in with these arms and this length of load.
 pub(crate) fn study(duration: &str, arms: &str) -> String {
     format!(
         "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '10.96.7.9:80'\n  controller:\n    \

@@ -1,4 +1,4 @@
-//! The node tier: pods of a real kubelet run weir's agent from weir's image, and load goes through a Service.
+//! Node tests: pods of a real kubelet run weir's agent from weir's image, and load goes through a Service.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,40 +23,21 @@ use crate::kubernetes_kills;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
 
-/// The image's name on the node.
 const IMAGE: &str = "localhost/weir:test";
-/// How weir is told of the pods: the only node has all of them.
+/// Options for pods on the only node.
 pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
-/// All of them, in one cluster and one after the other.
+/// All tests, run in one cluster and one after the other.
 const TESTS: [Named; 27] = [
-    (
-        "a_study_is_run_by_generators_in_pods",
-        a_study_is_run_by_generators_in_pods,
-    ),
-    (
-        "a_capacity_is_searched_from_a_pod",
-        a_capacity_is_searched_from_a_pod,
-    ),
+    ("a_study_is_run_by_generators_in_pods", a_study_is_run_by_generators_in_pods),
+    ("a_capacity_is_searched_from_a_pod", a_capacity_is_searched_from_a_pod),
     ("a_load_is_sent_by_two_pods", a_load_is_sent_by_two_pods),
-    (
-        "the_doctor_reads_a_cluster",
-        kubernetes_doctor::reads_a_cluster,
-    ),
+    ("the_doctor_reads_a_cluster", kubernetes_doctor::reads_a_cluster),
     ("a_pod_that_is_lost_is_named", a_pod_that_is_lost_is_named),
-    (
-        "what_a_killed_weir_leaves_is_removed",
-        what_a_killed_weir_leaves_is_removed,
-    ),
-    (
-        "an_api_server_that_is_silent_ends_the_run",
-        an_api_server_that_is_silent_ends_the_run,
-    ),
-    (
-        "an_image_that_nobody_has_is_told",
-        an_image_that_nobody_has_is_told,
-    ),
+    ("what_a_killed_weir_leaves_is_removed", what_a_killed_weir_leaves_is_removed),
+    ("an_api_server_that_is_silent_ends_the_run", an_api_server_that_is_silent_ends_the_run),
+    ("an_image_that_nobody_has_is_told", an_image_that_nobody_has_is_told),
     (
         "the_settings_of_a_controller_are_measured_in_turn",
         controlled::the_settings_of_a_controller_are_measured_in_turn,
@@ -121,18 +102,9 @@ const TESTS: [Named; 27] = [
         "what_pods_have_is_varied_by_roll_outs",
         kube_published::what_pods_have_is_varied_by_roll_outs,
     ),
-    (
-        "what_limits_pods_is_found_in_them",
-        kube_limits::what_limits_pods_is_found_in_them,
-    ),
-    (
-        "an_ingress_is_asked_by_its_name",
-        kube_limits::an_ingress_is_asked_by_its_name,
-    ),
-    (
-        "kills_leave_nothing_behind",
-        kubernetes_kills::kills_leave_nothing_behind,
-    ),
+    ("what_limits_pods_is_found_in_them", kube_limits::what_limits_pods_is_found_in_them),
+    ("an_ingress_is_asked_by_its_name", kube_limits::an_ingress_is_asked_by_its_name),
+    ("kills_leave_nothing_behind", kubernetes_kills::kills_leave_nothing_behind),
 ];
 
 #[test]
@@ -140,28 +112,24 @@ fn node_tier() {
     with_nodes(1, "none", |nodes| tier("node", Some(nodes), serve, &TESTS));
 }
 
-/// Nodes whose image has what the tests run in pods.
+/// Starts nodes whose image has the programs that the tests run in pods.
 pub(crate) fn with_nodes(count: u32, cpus: &str, run: impl FnOnce(&Nodes<'_>)) {
     let folder = tempfile::tempdir().expect("a folder");
     let archive = &folder.path().join("weir.tar");
     fs::write(archive, written()).expect("own folder");
-    run(&Nodes {
-        archive,
-        image: IMAGE,
-        count,
-        cpus,
-    });
+    run(&Nodes { archive, image: IMAGE, count, cpus });
 }
 
-/// The image of the weir that is tested, with the libraries that it needs: a static one takes another build.
+/// Returns the image of the tested weir, with the libraries that it needs: a static one would take another build.
 fn written() -> Vec<u8> {
     let weir = Path::new(env!("CARGO_BIN_EXE_weir"));
     let program = fs::read(weir).expect("it was built");
     let others = kube_stand_in::PROGRAMS.map(Path::new);
     let mut paths: BTreeSet<String> = others.map(|path| path.display().to_string()).into();
     for program in others.into_iter().chain([weir]) {
-        let listed = Command::new("ldd").arg(program).output().expect("ldd");
-        let listed = String::from_utf8(listed.stdout).expect("paths");
+        let listed =
+            String::from_utf8(Command::new("ldd").arg(program).output().expect("ldd").stdout)
+                .expect("paths");
         let words = listed.split_whitespace();
         paths.extend(
             words
@@ -180,7 +148,7 @@ fn written() -> Vec<u8> {
     image::with(IMAGE, program, files).expect("an ELF program")
 }
 
-/// An origin server in a pod of its own, behind a Service.
+/// Starts an origin server in a pod of its own, behind a Service.
 pub(crate) fn serve(test: &Test) {
     test.kubectl(
         "apply --filename -",
@@ -216,7 +184,6 @@ spec:
     test.kubectl("wait --for=condition=Ready --timeout=60s pod/origin", "");
 }
 
-/// A study of the Service under a load.
 pub(crate) fn study(rate: u32, duration: &str) -> String {
     place::study(
         "{kind: external, address: '10.96.7.7:80'}",
@@ -225,7 +192,7 @@ pub(crate) fn study(rate: u32, duration: &str) -> String {
     )
 }
 
-/// weir in the cluster's network.
+/// Returns a command that runs weir in the cluster's network.
 pub(crate) fn weir(test: &Test, place: &Place, line: &str) -> Command {
     let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
     command
@@ -241,12 +208,9 @@ pub(crate) fn start(test: &Test, place: &Place, line: &str) -> Running {
     Running::start(&mut weir(test, place, line))
 }
 
-/// The names of weir's Jobs and pods.
+/// Returns the names of weir's Jobs and pods.
 pub(crate) fn left(test: &Test) -> String {
-    test.kubectl(
-        "get jobs,pods --selector app.kubernetes.io/managed-by=weir --output name",
-        "",
-    )
+    test.kubectl("get jobs,pods --selector app.kubernetes.io/managed-by=weir --output name", "")
 }
 
 fn a_study_is_run_by_generators_in_pods(test: &Test) {
@@ -256,19 +220,15 @@ fn a_study_is_run_by_generators_in_pods(test: &Test) {
     start(test, &place, &line).end().with_code(0);
     // What cannot be read in a pod is said: weir's own pods have no shell.
     let run = weir_record::Run::read(&place.path("tried")).expect("a run");
-    assert_eq!(
-        run.header.places.cluster.as_deref(),
-        Some("weir-test/default")
-    );
+    assert_eq!(run.header.places.cluster.as_deref(), Some("weir-test/default"));
     assert!(matches!(run.header.network, NetworkUsed::Hosts));
     let generator = run.header.places.generator.clone().unwrap_or_default();
     assert!(generator.starts_with("pod weir-"), "{generator}");
     let mut remarks = run.header.remarks.iter().map(|remark| &*remark.text);
     let shared = remarks.find(|text| text.contains("have no CPUs of their own"));
-    shared.unwrap_or_default().has_all(&[
-        "of node weir-node, its threads on 0",
-        "of node weir-node, its threads on 1",
-    ]);
+    shared
+        .unwrap_or_default()
+        .has_all(&["of node weir-node, its threads on 0", "of node weir-node, its threads on 1"]);
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
@@ -291,9 +251,8 @@ fn a_capacity_is_searched_from_a_pod(test: &Test) {
     let run = weir_record::Run::read(&place.path("tried")).expect("a run");
     let missing = &run.samples.missing;
     let said = |table: &str| {
-        let mut own = missing
-            .iter()
-            .filter(|(host, one)| host.ends_with("-origin") && one.table == table);
+        let mut own =
+            missing.iter().filter(|(host, one)| host.ends_with("-origin") && one.table == table);
         own.any(|(_, one)| one.why.contains("cannot run `sh` in pod"))
     };
     assert!(said("cgroups") && said("processes"), "{missing:?}");
@@ -325,10 +284,8 @@ fn a_pod_that_is_lost_is_named(test: &Test) {
     place.write("study.yaml", &study(200, "120s"));
     let mut running = start(test, &place, &format!("run study.yaml --out tried {PODS}"));
     running.wait_until("a trial", |_| place.path("tried/samples").exists());
-    let pods = test.kubectl(
-        "get pods --selector app.kubernetes.io/managed-by=weir --output name",
-        "",
-    );
+    let pods =
+        test.kubectl("get pods --selector app.kubernetes.io/managed-by=weir --output name", "");
     let pod = pods.trim().trim_start_matches("pod/").to_owned();
     test.kubectl(&format!("delete pod {pod} --grace-period 0 --force"), "");
     let ended = running.end().with_code(1);
@@ -347,19 +304,12 @@ fn what_a_killed_weir_leaves_is_removed(test: &Test) {
     running.wait_until("a trial", |_| place.path("tried/samples").exists());
     place::kill(running.pid());
     let on = "restore --on kubernetes:weir-test";
-    let shown = start(test, &place, &format!("{on} --dry-run"))
-        .end()
-        .with_code(0)
-        .stdout;
+    let shown = start(test, &place, &format!("{on} --dry-run")).end().with_code(0).stdout;
     shown.has_all(&["Job weir-", "Pod weir-", "would be removed"]);
     let removed = start(test, &place, on).end().with_code(0).stdout;
     removed.has_all(&["Job weir-", ": removed"]);
     assert_eq!(left(test).trim(), "");
-    start(test, &place, on)
-        .end()
-        .with_code(0)
-        .stdout
-        .has("Nothing to remove");
+    start(test, &place, on).end().with_code(0).stdout.has("Nothing to remove");
 }
 
 fn an_api_server_that_is_silent_ends_the_run(test: &Test) {
@@ -371,17 +321,12 @@ fn an_api_server_that_is_silent_ends_the_run(test: &Test) {
     kill_process(server, Signal::STOP).expect("the cluster's own");
     let ended = running.end();
     kill_process(server, Signal::CONT).expect("the cluster's own");
-    let said = [
-        "the agent on pod weir-",
-        "is gone: nothing was heard of it for 10 s",
-    ];
+    let said = ["the agent on pod weir-", "is gone: nothing was heard of it for 10 s"];
     ended.with_code(1).stderr.has_all(&said);
     // What it asked to be removed may be removed late, by the server that goes on. The kubelet could not reach that either,
     // so its node may be out for a while.
     let on = "restore --on kubernetes:weir-test";
-    wait_until("restore has nothing left to do", || {
-        start(test, &place, on).end().code == Some(0)
-    });
+    wait_until("restore has nothing left to do", || start(test, &place, on).end().code == Some(0));
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
@@ -400,20 +345,16 @@ fn an_image_that_nobody_has_is_told(test: &Test) {
 
 #[test]
 fn options_about_pods_need_a_cluster() {
-    run("run same-twice --generators 2").did_nothing(
-        2,
-        &["--generators is about pods, and no --on names a cluster"],
-    );
+    run("run same-twice --generators 2")
+        .did_nothing(2, &["--generators is about pods, and no --on names a cluster"]);
     run("run same-twice --on kubernetes:a --origin-pod=--listen=:1")
         .did_nothing(2, &["--listen and --file are not for a pod"]);
     run("load http://10.96.7.7/ --image weir:1")
         .did_nothing(2, &["--image is about pods, and no --on names a cluster"]);
     run("load http://10.96.7.7/ --on kubernetes:a --observe")
         .did_nothing(2, &["the proxy's pods that are looked at", "--proxy-pods"]);
-    run("load http://10.96.7.7/ --on kubernetes:a --generators 0").did_nothing(
-        2,
-        &["nothing of it is in a cluster", "--observe --proxy-pods"],
-    );
+    run("load http://10.96.7.7/ --on kubernetes:a --generators 0")
+        .did_nothing(2, &["nothing of it is in a cluster", "--observe --proxy-pods"]);
     run("capacity ingress/shop")
         .did_nothing(2, &["is an Ingress of a cluster, and no --on names one"]);
     run("run same-twice --on docker").did_nothing(2, &["--on: `docker` is not understood"]);
@@ -434,13 +375,8 @@ fn the_image_is_of_a_static_program_alone() {
     let to: PathBuf = folder.path().join("weir.tar");
     let text = folder.path().join("text");
     fs::write(&text, "#!/bin/sh").expect("own folder");
-    let line = |program: &Path| {
-        format!(
-            "kube image {} --program {}",
-            to.display(),
-            program.display()
-        )
-    };
+    let line =
+        |program: &Path| format!("kube image {} --program {}", to.display(), program.display());
     run(&line(&text)).did_nothing(2, &["it is not an ELF program"]);
     run(&line(Path::new("/bin/sh"))).did_nothing(2, &["it needs libraries", "make static"]);
     assert!(!to.exists());
@@ -451,32 +387,16 @@ fn what_would_be_made_is_printed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("study.yaml");
     fs::write(&path, study(100, "10s")).expect("own folder");
-    let line = format!(
-        "kube render {} --generators 3 --namespace bench",
-        path.display()
-    );
+    let line = format!("kube render {} --generators 3 --namespace bench", path.display());
     let shown = run(&line).with_code(0).stdout;
-    shown.has_all(&[
-        "kind: Job",
-        "completions: 3",
-        "namespace: bench",
-        "podAntiAffinity",
-    ]);
-    let shown = run("kube rights jane --namespace bench")
-        .with_code(0)
-        .stdout;
+    shown.has_all(&["kind: Job", "completions: 3", "namespace: bench", "podAntiAffinity"]);
+    let shown = run("kube rights jane --namespace bench").with_code(0).stdout;
     shown.has_all(&["kind: RoleBinding", "name: jane", "pods/exec"]);
     assert!(!shown.contains("weir-samples"), "{shown}");
-    let shown = run("kube rights jane --proxy-pods ingress/app=a")
-        .with_code(0)
-        .stdout;
+    let shown = run("kube rights jane --proxy-pods ingress/app=a").with_code(0).stdout;
     shown.has_all(&["name: weir-samples", "namespace: ingress"]);
     let shown = run("kube rights jane --ingress").with_code(0).stdout;
-    shown.has_all(&[
-        "name: weir-ingress",
-        "kind: ClusterRoleBinding",
-        "- ingressclasses",
-    ]);
+    shown.has_all(&["name: weir-ingress", "kind: ClusterRoleBinding", "- ingressclasses"]);
     run("kube render same-twice")
         .did_nothing(2, &["weir would start the proxy of arm", "kind: external"]);
 }

@@ -1,4 +1,4 @@
-//! `weir doctor --on`: objects of a real API server, and what a real kubelet makes of them.
+//! Tests of `weir doctor --on` with objects of a real API server, and their effect in a real kubelet.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::kubernetes::start;
 use crate::place::Place;
 use crate::program::{HasAll, run, wait_until};
 
-/// What the doctor is to find.
+/// Objects with faults that the doctor has to find.
 const CHECKED: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -74,7 +74,7 @@ spec:
     resources: {requests: {cpu: 10m}}
 "#;
 
-/// A pod that asks for whole CPUs, and has them to itself where the kubelet does so.
+/// A pod that requests whole CPUs, and has them to itself if the kubelet's policy allows it.
 const WHOLE: &str = r#"
 apiVersion: v1
 kind: Pod
@@ -91,7 +91,7 @@ spec:
     resources: {limits: {cpu: 1, memory: 64Mi}}
 "#;
 
-/// What a pod with whole CPUs says of them goes before the kubelet's policy; what is found of it.
+/// Returns the output for a pod with whole CPUs: the pod's own CPUs take precedence over the kubelet's policy.
 pub(crate) fn cpus_of_a_whole_pod(test: &Test, place: &Place) -> String {
     test.kubectl("apply --filename -", WHOLE);
     test.kubectl("wait --for=condition=Ready --timeout=60s pod/whole", "");
@@ -102,10 +102,14 @@ pub(crate) fn cpus_of_a_whole_pod(test: &Test, place: &Place) -> String {
     shown
 }
 
-/// The findings' names.
+/// Returns the names of the findings.
 fn found(shown: &Value) -> Vec<&str> {
-    let all = shown["findings"].as_array().into_iter().flatten();
-    all.filter_map(|one| one["id"].as_str()).collect()
+    shown["findings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one["id"].as_str())
+        .collect()
 }
 
 fn make(test: &Test) {
@@ -128,14 +132,9 @@ metadata: {name: web, namespace: checked}
 spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
 ",
     );
-    test.kubectl(
-        "rollout status deployment/web --namespace checked --timeout 60s",
-        "",
-    );
+    test.kubectl("rollout status deployment/web --namespace checked --timeout 60s", "");
     let reason = "get pod tuned --namespace checked --output jsonpath={.status.reason}";
-    wait_until("the kubelet refuses", || {
-        test.kubectl(reason, "") == "SysctlForbidden"
-    });
+    wait_until("the kubelet refuses", || test.kubectl(reason, "") == "SysctlForbidden");
 }
 
 pub(crate) fn reads_a_cluster(test: &Test) {
@@ -165,25 +164,15 @@ pub(crate) fn reads_a_cluster(test: &Test) {
         "no others than the safe ones",
     ]);
     // The command that a finding names does what it says.
-    let pins = shown["findings"][2]["change"][0]
-        .as_str()
-        .unwrap_or_default();
+    let pins = shown["findings"][2]["change"][0].as_str().unwrap_or_default();
     pins.has("kubectl --context weir-test --namespace checked patch horizontalpodautoscaler web");
     let words = shlex::split(pins).expect("a command");
-    let done = test
-        .command(&words[0])
-        .args(&words[1..])
-        .output()
-        .expect("kubectl");
+    let done = test.command(&words[0]).args(&words[1..]).output().expect("kubectl");
     assert!(done.status.success(), "{done:?}");
     let line = "doctor --on kubernetes:weir-test/checked --selector app=web --format json";
     let shown: Value = start(test, &place, line).end().with_code(0).document();
-    let expected = [
-        "pods-best-effort",
-        "vertically-autoscaled",
-        "evictions-refused",
-        "kube-proxy-iptables",
-    ];
+    let expected =
+        ["pods-best-effort", "vertically-autoscaled", "evictions-refused", "kube-proxy-iptables"];
     assert_eq!(found(&shown), expected);
     tells_what_it_may_not_read(test, &place);
     let shown = cpus_of_a_whole_pod(test, &place);
@@ -196,23 +185,15 @@ pub(crate) fn reads_a_cluster(test: &Test) {
     test.kubectl("delete namespace checked --wait=false", "");
 }
 
-/// Whoever may read pods alone is told what that leaves out.
+/// Checks that a user who may only read pods is shown what is left out.
 fn tells_what_it_may_not_read(test: &Test, place: &Place) {
     let line = "doctor --on kubernetes:weir-guest/checked";
     let refused = start(test, place, line).end().with_code(1);
     refused.stderr.has("cannot list pods");
-    let rights = run("kube rights guest --namespace checked")
-        .with_code(0)
-        .stdout;
+    let rights = run("kube rights guest --namespace checked").with_code(0).stdout;
     test.kubectl("apply --filename -", &rights);
     let shown = start(test, place, line).end().with_code(0).stdout;
-    shown.has_all(&[
-        "[pods-best-effort]",
-        "not known: node weir-node",
-        "nothing was changed",
-    ]);
+    shown.has_all(&["[pods-best-effort]", "not known: node weir-node", "nothing was changed"]);
     let nobody = "doctor --on kubernetes:weir-test/checked --selector app=shop";
-    start(test, place, nobody)
-        .end()
-        .did_nothing(2, &["no such pods in namespace checked"]);
+    start(test, place, nobody).end().did_nothing(2, &["no such pods in namespace checked"]);
 }

@@ -1,5 +1,5 @@
-//! Two real nodes, with a kubelet, a containerd and a network each: what there is only where pods are not all on one. Whole
-//! nodes are lost, which takes minutes to be noticed and mended: `make kube-nodes` runs it.
+//! Tests on two real nodes, each with a kubelet, a containerd and a network, for cases in which pods are on several
+//! nodes. Whole nodes are lost, which takes minutes to be noticed and mended: `make kube-nodes` runs these tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,16 +22,15 @@ use crate::kubernetes_doctor;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, wait_until};
 
-/// Their names.
 const NODES: [&str; 2] = ["weir-node", "weir-node-2"];
-/// The one that is lost.
+/// Number of the node that is lost.
 const LOST: u32 = 2;
-/// Generators that share no node.
+/// Options for generators on separate nodes.
 const APART: &str = "--on kubernetes:weir-test --image localhost/weir:test --pod-memory 256MiB";
-/// How long pods may take that no node can have.
+/// Time limit for pods that fit no node.
 const SOON: &str = "--pods-within 5s";
 const RESTORE: &str = "restore --on kubernetes:weir-test";
-/// Nothing of these may be changed by a run.
+/// Kinds of objects that a run must leave unchanged.
 const KINDS: &str = "configmaps,daemonsets,controllerrevisions";
 
 const TESTS: [Named; 6] = [
@@ -39,22 +38,10 @@ const TESTS: [Named; 6] = [
         "generators_are_spread_and_have_cpus_of_their_own",
         generators_are_spread_and_have_cpus_of_their_own,
     ),
-    (
-        "pods_of_two_nodes_are_sampled",
-        pods_of_two_nodes_are_sampled,
-    ),
-    (
-        "a_selector_takes_pods_to_the_other_node",
-        a_selector_takes_pods_to_the_other_node,
-    ),
-    (
-        "the_kernel_of_both_nodes_is_put_back",
-        the_kernel_of_both_nodes_is_put_back,
-    ),
-    (
-        "a_trial_is_invalid_in_which_a_node_was_lost",
-        a_trial_is_invalid_in_which_a_node_was_lost,
-    ),
+    ("pods_of_two_nodes_are_sampled", pods_of_two_nodes_are_sampled),
+    ("a_selector_takes_pods_to_the_other_node", a_selector_takes_pods_to_the_other_node),
+    ("the_kernel_of_both_nodes_is_put_back", the_kernel_of_both_nodes_is_put_back),
+    ("a_trial_is_invalid_in_which_a_node_was_lost", a_trial_is_invalid_in_which_a_node_was_lost),
     (
         "a_generator_that_is_lost_with_its_node_is_named",
         a_generator_that_is_lost_with_its_node_is_named,
@@ -74,11 +61,13 @@ fn read(place: &Place, folder: &str) -> Run {
 }
 
 fn parts(run: &Run) -> Vec<&PartRecord> {
-    let parts = run.records.iter().filter_map(|record| match record {
-        Record::Part(part) => Some(&**part),
-        _ => None,
-    });
-    parts.collect()
+    run.records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Part(part) => Some(&**part),
+            _ => None,
+        })
+        .collect()
 }
 
 fn generators_are_spread_and_have_cpus_of_their_own(test: &Test) {
@@ -90,28 +79,18 @@ fn generators_are_spread_and_have_cpus_of_their_own(test: &Test) {
     // The kubelets keep another CPU for everybody each, so the pods' CPUs have no number in common.
     let mut remarks = run.header.remarks.iter().map(|remark| &*remark.text);
     let own = remarks.find(|text| text.contains("run on no more CPUs than they asked for"));
-    own.unwrap_or_default()
-        .has_all(&["CPUs 1 of node weir-node", "CPUs 0 of node weir-node-2"]);
+    own.unwrap_or_default().has_all(&["CPUs 1 of node weir-node", "CPUs 0 of node weir-node-2"]);
     assert!(!parts(&run).is_empty());
     for part in parts(&run) {
         let hosts = part.starts.iter().map(|start| &*start.host);
-        let of = |node: &&str| {
-            hosts
-                .clone()
-                .any(|host| host.ends_with(&format!("on node {node}")))
-        };
+        let of = |node: &&str| hosts.clone().any(|host| host.ends_with(&format!("on node {node}")));
         assert!(NODES.iter().all(of), "{:?}", part.starts);
         // Both nodes have this machine's clock: whatever is found between them is an error, and known to be one.
         for start in &part.starts {
             let unsure = start.unsure_ns + part.starts[0].unsure_ns;
             let clock = part.clocks.iter().find(|clock| clock.host == start.host);
             let ahead = clock.expect("its clock").ahead_ns.unsigned_abs();
-            assert!(
-                ahead <= 4 * unsure + 1_000_000,
-                "{:?} {:?}",
-                part.clocks,
-                part.starts
-            );
+            assert!(ahead <= 4 * unsure + 1_000_000, "{:?} {:?}", part.clocks, part.starts);
         }
     }
     let origin = test.kubectl("get pod origin --output jsonpath={.spec.nodeName}", "");
@@ -119,12 +98,8 @@ fn generators_are_spread_and_have_cpus_of_their_own(test: &Test) {
     let near = "--proxy-pods default/app=origin";
     let line = format!("run study.yaml --out near {APART} {near} --generators 1");
     start(test, &place, &line).end().with_code(0);
-    let generator = read(&place, "near").header.places.generator;
-    let generator = generator.unwrap_or_default();
-    assert!(
-        generator.ends_with(&format!("on node {other}")),
-        "{generator}"
-    );
+    let generator = read(&place, "near").header.places.generator.unwrap_or_default();
+    assert!(generator.ends_with(&format!("on node {other}")), "{generator}");
     for (pods, more) in [(3, ""), (2, near)] {
         let line = format!("load http://10.96.7.7/ -R 100 -c 6 -d 2s {APART} {SOON} {more}");
         let refused = start(test, &place, &format!("{line} --generators {pods}")).end();
@@ -160,15 +135,16 @@ fn pods_of_two_nodes_are_sampled(test: &Test) {
     start(test, &place, &line).end_within(RUN).with_code(0);
     let run = read(&place, "tried");
     let with = |table: &str| -> BTreeSet<&str> {
-        let rows = run.samples.rows.iter().filter(|one| one.row.table == table);
-        let hosts = rows.map(|one| &*one.host);
-        hosts.filter(|host| pods.contains(host)).collect()
+        run.samples
+            .rows
+            .iter()
+            .filter(|one| one.row.table == table)
+            .map(|one| &*one.host)
+            .filter(|host| pods.contains(host))
+            .collect()
     };
     // Each pod tells of its group, and of its node, which is another than the other's.
-    assert_eq!(
-        (with("cgroups"), with("cpus")),
-        (pods.clone(), pods.clone())
-    );
+    assert_eq!((with("cgroups"), with("cpus")), (pods.clone(), pods.clone()));
     let limited = kube_limits::limiter(test, &place, ("default/app=proxy", kube_limits::HERE));
     let first = &limited["judgement"]["findings"][0];
     assert_eq!(first["limiter"], "quota", "{first}");
@@ -176,7 +152,7 @@ fn pods_of_two_nodes_are_sampled(test: &Test) {
     kube_stand_in::stop_daemonset(test);
 }
 
-/// It is to have no pod then, and has those that it had when it is put back.
+/// Checks that a DaemonSet that fits no node is reported, and that its pods are back when it is restored.
 fn a_daemonset_that_no_node_has_is_told(test: &Test, place: &Place) {
     let arm = "- {name: nowhere, settings: {node_selector: pool=nobody}}\n";
     let text = kube_stand_in::study("3s", arm).replace("deployment/proxy", "daemonset/proxy");
@@ -190,7 +166,8 @@ fn a_daemonset_that_no_node_has_is_told(test: &Test, place: &Place) {
     kube_stand_in::rolled_out(test, "daemonset/proxy");
 }
 
-/// The node that a setting names is where the arm's pods are while it is measured; then all is as before.
+/// Checks that the arm's pods are on the node that a setting names while it is measured, and that all is as before
+/// afterwards.
 fn a_selector_takes_pods_to_the_other_node(test: &Test) {
     let place = Place::new();
     kube_stand_in::start(test);
@@ -205,9 +182,7 @@ fn a_selector_takes_pods_to_the_other_node(test: &Test) {
     let mut running = start(test, &place, &format!("run study.yaml --out tried {ON}"));
     let records = || fs::read_to_string(place.path("tried/records.jsonl")).unwrap_or_default();
     running.wait_until("a block of the arm", |_| {
-        records().contains(&format!(
-            r#""node_selector":"kubernetes.io/hostname={other}""#
-        ))
+        records().contains(&format!(r#""node_selector":"kubernetes.io/hostname={other}""#))
     });
     assert_eq!(nodes(), *other);
     running.signal(Signal::INT);
@@ -216,7 +191,6 @@ fn a_selector_takes_pods_to_the_other_node(test: &Test) {
     kube_stand_in::stop(test);
 }
 
-/// What nodes have in force.
 fn somaxconn(test: &Test) -> [String; 2] {
     [1, 2].map(|node| {
         let mut cat = test.at(node, "cat");
@@ -266,14 +240,11 @@ fn the_kernel_of_both_nodes_is_put_back(test: &Test) {
     kube_stand_in::stop_daemonset(test);
 }
 
-/// After a kill, with a node lost and back again.
+/// Checks the restoration after a kill, with a node lost and back again.
 fn what_a_lost_node_has_is_put_back_later(test: &Test, place: &Place, before: &[String; 2]) {
     let journal = text_below(&place.path("journal"));
     for node in NODES {
-        assert!(
-            journal.contains(&format!("\"name\":\"{node}\"")),
-            "{journal}"
-        );
+        assert!(journal.contains(&format!("\"name\":\"{node}\"")), "{journal}");
     }
     test.node("lose", LOST);
     // Where a node is lost, the others are put back, and it is told.
@@ -293,14 +264,18 @@ fn what_a_lost_node_has_is_put_back_later(test: &Test, place: &Place, before: &[
     assert_eq!(somaxconn(test), *before);
 }
 
-/// All files below a folder.
+/// Returns the text of all files below a folder.
 fn text_below(folder: &Path) -> String {
     let entries = fs::read_dir(folder).expect("a folder").flatten();
-    let text = |entry: fs::DirEntry| match entry.path().is_dir() {
-        true => text_below(&entry.path()),
-        false => fs::read_to_string(entry.path()).unwrap_or_default(),
-    };
-    entries.map(text).collect()
+    entries
+        .map(|entry| {
+            if entry.path().is_dir() {
+                text_below(&entry.path())
+            } else {
+                fs::read_to_string(entry.path()).unwrap_or_default()
+            }
+        })
+        .collect()
 }
 
 fn a_trial_is_invalid_in_which_a_node_was_lost(test: &Test) {
@@ -327,11 +302,7 @@ fn a_trial_is_invalid_in_which_a_node_was_lost(test: &Test) {
     let changed = before.changed(&Foreign::look(test, &kinds));
     test.node("regain", LOST);
     assert!(changed.is_empty(), "{}", changed.join("\n"));
-    start(test, &place, RESTORE)
-        .end()
-        .with_code(0)
-        .stdout
-        .has("Nothing to remove");
+    start(test, &place, RESTORE).end().with_code(0).stdout.has("Nothing to remove");
     kube_stand_in::stop_daemonset(test);
 }
 

@@ -1,5 +1,5 @@
-//! What limits an arm is named, and proven by turning it: on a real HAProxy, by `weir run --confirm`, and by
-//! `weir load --observe` of one that somebody else has started.
+//! Tests of the limiter of an arm, which is named, and proven by changing it: with a real HAProxy, by `weir run
+//! --confirm`, and by `weir load --observe` of one that weir did not start.
 
 use std::process::Command;
 use std::thread;
@@ -13,10 +13,10 @@ use crate::origin;
 use crate::place::Place;
 use crate::program::{HasAll, Running, in_three_tries, wait_until, within};
 
-/// How long a run with its proof may take, on a crowded machine too.
+/// Longest time of a run with its proof, even on a crowded machine.
 const PROVEN: Duration = Duration::from_secs(240);
 
-/// Two requests at a time, each of which takes 10 ms: 200/s, however crowded the machine is.
+/// A study of two requests at a time, each of which takes 10 ms: 200/s, however crowded the machine is.
 const STUDY: &str = "\
 weir: 1
 name: limited
@@ -32,7 +32,7 @@ objective: {metric: METRIC}
 blocks: {slice: 100ms, at-least: 6}
 ";
 
-/// A load that leaves requests unanswered is the one that the proof is made with.
+/// Also checks that the proof uses the arm's own load if that leaves requests unanswered.
 #[test]
 fn what_limits_an_arm_is_named_and_proven_by_turning_it() {
     let (closed, open) = (("closed: true", "rate"), ("rate: 400", "response-p99"));
@@ -42,13 +42,10 @@ fn what_limits_an_arm_is_named_and_proven_by_turning_it() {
     });
 }
 
-/// The proof of what limits the arm under a load, by a trial at this rate.
+/// Checks the proof of the arm's limiter under a load, by a trial at this rate.
 fn is_proven((load, metric): (&str, &str), rate: Option<f64>) {
     let place = Place::new();
-    place.write(
-        "study.yaml",
-        &STUDY.replace("LOAD", load).replace("METRIC", metric),
-    );
+    place.write("study.yaml", &STUDY.replace("LOAD", load).replace("METRIC", metric));
     let mut weir = place.weir(&["run", "study.yaml", "--confirm", "--out", "a run"]);
     let ended = Running::start(&mut weir).end_within(PROVEN).with_code(0);
     place.assert_clean();
@@ -56,11 +53,7 @@ fn is_proven((load, metric): (&str, &str), rate: Option<f64>) {
         "Each arm has the load alone now, to see what limits it",
         "Confirming what limits stock: server_maxconn at 16",
     ]);
-    let flat = ended
-        .stdout
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     flat.has_all(&[
         " requests wait in HAProxy for a connection to a server (strong evidence).",
         "Confirmed: with server_maxconn at 16 it carries ",
@@ -75,14 +68,9 @@ fn is_proven((load, metric): (&str, &str), rate: Option<f64>) {
     });
     let confirmed: &ConfirmationRecord = confirmed.expect("it was turned");
     assert!(confirmed.confirmed, "{confirmed:?}");
-    assert!(
-        confirmed.ratio.is_some_and(|(ratio, _)| ratio > 2.0),
-        "{confirmed:?}"
-    );
+    assert!(confirmed.ratio.is_some_and(|(ratio, _)| ratio > 2.0), "{confirmed:?}");
     let proof = Run::read(&place.path("a run/confirm-1")).expect("its run");
-    let [load] = &proof.header.study.loads[..] else {
-        panic!("{:?}", proof.header.study.loads)
-    };
+    let [load] = &proof.header.study.loads[..] else { panic!("{:?}", proof.header.study.loads) };
     assert_eq!(load.main.rate(), rate);
     let findings = place.ends("report 'a run' --format json").with_code(0);
     let findings: Value = serde_json::from_str(&findings.stdout).expect("JSON");
@@ -97,7 +85,7 @@ fn is_proven((load, metric): (&str, &str), rate: Option<f64>) {
     }
 }
 
-/// Rates that take turns, beside an arm that is the same once more.
+/// A study of rates that take turns, with an arm that repeats the baseline.
 const RATES: &str = "\
 weir: 1
 name: rates
@@ -112,16 +100,12 @@ blocks: {slice: 100ms, at-least: 6}
 fn how_an_arm_s_own_resources_grow_with_the_rate_is_told_of_a_matrix() {
     let place = Place::new();
     place.write("study.yaml", RATES);
-    let ended = place
-        .ends("run study.yaml --samples off --full --out 'a run'")
-        .with_code(0);
+    let ended = place.ends("run study.yaml --samples off --full --out 'a run'").with_code(0);
     ended.stdout.has("Does everything grow with the load?");
     let findings = place.ends("report 'a run' --format json").with_code(0);
     let findings: Value = serde_json::from_str(&findings.stdout).expect("JSON");
     let growth = findings["growth"].as_array().expect("a list");
-    let [growth] = &growth[..] else {
-        panic!("of the baseline alone: {growth:?}")
-    };
+    let [growth] = &growth[..] else { panic!("of the baseline alone: {growth:?}") };
     assert_eq!(growth["arm"], "baseline");
     assert_eq!(growth["loads"].as_array().map(Vec::len), Some(5));
     assert_eq!(growth["in_turns"], true);
@@ -143,18 +127,13 @@ fn how_an_arm_s_own_resources_grow_with_the_rate_is_told_of_a_matrix() {
     );
 }
 
-/// The same load, beside a program on every CPU that has nothing to do with it.
+/// Observes the same load while an unrelated program runs on every CPU.
 fn observed_beside_others(place: &Place, url: &str) -> Value {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let spin = || {
-        Command::new("timeout")
-            .args(["8", "sh", "-c", "while :; do :; done"])
-            .spawn()
-    };
+    let spin = || Command::new("timeout").args(["8", "sh", "-c", "while :; do :; done"]).spawn();
     let mut others: Vec<_> = (0..cpus).map(|_| spin().expect("a shell")).collect();
-    let ended = place
-        .ends(&format!("load {url} -c 8 -d 4s --observe --format json -q"))
-        .with_code(0);
+    let ended =
+        place.ends(&format!("load {url} -c 8 -d 4s --observe --format json -q")).with_code(0);
     for other in &mut others {
         other.wait().expect("it ends by itself");
     }
@@ -166,9 +145,8 @@ fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
     let place = Place::new();
     let (_server, at) = origin::start("--delay 20ms --concurrency 1");
     let url = format!("http://{at}/");
-    let ended = place
-        .ends(&format!("load {url} -c 8 -d 4s --observe --format json -q"))
-        .with_code(0);
+    let ended =
+        place.ends(&format!("load {url} -c 8 -d 4s --observe --format json -q")).with_code(0);
     let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let limiter = &found["limiter"];
     // Its processes were found by its address: it is nearly idle, whoever else has the CPUs.
@@ -177,18 +155,13 @@ fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
     let found = observed_beside_others(&place, &url);
     let known = |quantity: &str| {
         let value = &found["limiter"]["evidence"]["quantities"][quantity]["value"];
-        value
-            .as_f64()
-            .unwrap_or_else(|| panic!("{quantity}: {found:#}"))
+        value.as_f64().unwrap_or_else(|| panic!("{quantity}: {found:#}"))
     };
     within(known("cpu_all"), 0.8..);
     within(known("cpu_others"), 0.5..);
     within(known("cpu"), ..0.5);
     for (load, told) in [
-        (
-            "-d 1s --observe",
-            "--observe: samples are taken every second",
-        ),
+        ("-d 1s --observe", "--observe: samples are taken every second"),
         ("-d 1s --observe", "-d 10s"),
         ("-d 3h --observe", "two hours at most"),
         ("-d 4s --observe --place origin=x", "--place proxy=HOST"),
@@ -198,7 +171,7 @@ fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
     }
 }
 
-/// An nginx of one's own that answers by itself and counts at an address of its network namespace alone.
+/// A user's nginx that answers by itself, and serves its counters only at an address in its network namespace.
 const CONTAINED: &str = "\
 daemon off;
 master_process off;
@@ -216,7 +189,8 @@ http {
 const OUTSIDE: &str = "10.255.77.1";
 const INSIDE: &str = "10.255.77.2";
 
-/// As of a container: its address, its sockets and the address that it counts at are in another network namespace.
+/// Tests a server like one in a container: its address, its sockets and its counters' address are in another network
+/// namespace.
 #[test]
 fn a_server_in_another_network_namespace_is_found_by_its_address() {
     if !rustix::process::geteuid().is_root() {
@@ -240,9 +214,7 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
         env!("CARGO_BIN_EXE_weir")
     );
     let mut entering = Command::new("nsenter");
-    let ended = Running::start(entering.args(load.split(' ')))
-        .end()
-        .with_code(0);
+    let ended = Running::start(entering.args(load.split(' '))).end().with_code(0);
     server.signal(rustix::process::Signal::TERM);
     let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     for (quantity, expected) in [
@@ -252,12 +224,7 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
         ("accepted", 0.0..20.0),
     ] {
         let value = &found["limiter"]["evidence"]["quantities"][quantity]["value"];
-        within(
-            value
-                .as_f64()
-                .unwrap_or_else(|| panic!("{quantity}: {found:#}")),
-            expected,
-        );
+        within(value.as_f64().unwrap_or_else(|| panic!("{quantity}: {found:#}")), expected);
     }
 }
 
@@ -276,7 +243,7 @@ pub(crate) fn link((server, inside): (&Running, &str), (client, outside): (&Runn
     }
 }
 
-/// A shell that goes on in a network namespace of its own once that has a loopback.
+/// Starts a shell's command in a new network namespace, once that has a loopback interface.
 pub(crate) fn contained(line: &str) -> Running {
     let line = format!("ip link set lo up && {line}");
     let contained = Running::start(Command::new("unshare").args(["--net", "sh", "-c", &line]));
@@ -287,7 +254,7 @@ pub(crate) fn contained(line: &str) -> Running {
     contained
 }
 
-/// An nginx of one's own with a worker, which a reload replaces.
+/// A user's nginx with a worker, which a reload replaces.
 const RELOADED: &str = "\
 daemon off;
 error_log /dev/null;
@@ -296,17 +263,14 @@ events {}
 http { access_log off; server { listen 127.0.0.1:PORT; return 200; } }
 ";
 
-/// Ends of connections of a server's port that are open (proc_pid_net(5), state 01).
+/// Counts the open ends of connections of a server's port (proc_pid_net(5), state 01).
 fn established(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of sockets");
     let port = format!(":{port:04X}");
-    table
-        .lines()
-        .filter(|line| line.contains(&port) && line.contains(" 01 "))
-        .count()
+    table.lines().filter(|line| line.contains(&port) && line.contains(" 01 ")).count()
 }
 
-/// New processes are looked for every five seconds, so the load goes on for longer than that.
+/// Tests a load of more than five seconds, the time between searches for new processes.
 #[test]
 fn workers_that_a_reload_starts_are_counted() {
     let place = Place::new();
@@ -320,19 +284,7 @@ fn workers_that_a_reload_starts_are_counted() {
         std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     let url = format!("http://127.0.0.1:{port}/");
-    let load = [
-        "load",
-        &url,
-        "-c",
-        "4",
-        "-R",
-        "100",
-        "-d",
-        "12s",
-        "--observe",
-        "--format",
-        "json",
-    ];
+    let load = ["load", &url, "-c", "4", "-R", "100", "-d", "12s", "--observe", "--format", "json"];
     let mut observed = Running::start(&mut place.weir(&load));
     observed.wait_until("a load on four connections", |_| established(port) >= 8);
     // On a busy machine its processes are first looked at some time after the load has begun.

@@ -1,4 +1,4 @@
-//! `weir load` against a server that behaves: formats, counts, flags, an interruption.
+//! Tests of `weir load` with a server without faults: formats, counts, flags, an interruption.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::process::Stdio;
@@ -13,24 +13,24 @@ use crate::faulty::{Faulty, origin};
 use crate::program::{Ended, HasAll, Running, run, wait_until, weir};
 use crate::secure::Nginx;
 
-/// Whoever `weir load` is pointed at; the URL comes last in its command line.
+/// A target of `weir load`; its URL comes last in the command line.
 pub(crate) trait Server {
     fn url(&self) -> String;
 
-    /// As [`report`].
+    /// Like [`report`], with this server's URL.
     fn report(&self, flags: &str) -> (LoadReport, Ended) {
         let url = self.url();
         report(&format!("{flags} {url}"))
     }
 
-    /// As [`reported`].
+    /// Like [`reported`], with this server's URL.
     #[track_caller]
     fn reported(&self, flags: &str) -> LoadReport {
         let url = self.url();
         reported(&format!("{flags} {url}"))
     }
 
-    /// `weir load` for people.
+    /// Runs `weir load` with text output.
     fn load(&self, flags: &str) -> Ended {
         let url = self.url();
         run(&format!("load {flags} {url}"))
@@ -55,13 +55,13 @@ impl Server for Nginx {
     }
 }
 
-/// Runs `weir load` for its document.
+/// Runs `weir load`, and returns its JSON report.
 pub(crate) fn report(line: &str) -> (LoadReport, Ended) {
     let ended = run(&format!("load --quiet --format json {line}"));
     (ended.document(), ended)
 }
 
-/// The document of a `weir load` that ends well.
+/// Runs `weir load`, which must succeed, and returns its JSON report.
 #[track_caller]
 pub(crate) fn reported(line: &str) -> LoadReport {
     let (report, ended) = report(line);
@@ -69,24 +69,20 @@ pub(crate) fn reported(line: &str) -> LoadReport {
     report
 }
 
-/// An error by its kind, in its words.
+/// Kind and words of an error.
 pub(crate) type Error = (ErrorKind, &'static str);
 
-/// The one status of all answers, and how many they are.
+/// Returns the status and the number of all answers, which must have the same status.
 #[track_caller]
 pub(crate) fn only_status(report: &LoadReport) -> (u16, u64) {
-    let [all] = &report.statuses[..] else {
-        panic!("{:?} {:?}", report.statuses, report.errors)
-    };
+    let [all] = &report.statuses[..] else { panic!("{:?} {:?}", report.statuses, report.errors) };
     (all.status, all.count)
 }
 
-/// The kind, the words and the number of the errors, which are all alike.
+/// Returns kind, words and number of the errors, which must be alike.
 #[track_caller]
 pub(crate) fn only_error(report: &LoadReport) -> (ErrorKind, &str, u64) {
-    let [error] = &report.errors[..] else {
-        panic!("{:?}", report.errors)
-    };
+    let [error] = &report.errors[..] else { panic!("{:?}", report.errors) };
     (error.kind, &error.words, error.count)
 }
 
@@ -117,19 +113,12 @@ fn the_document_agrees_with_what_the_server_counted() {
 fn every_format_says_what_happened() {
     let origin = origin();
     let load = |more: &str| {
-        let ended = origin
-            .load(&format!("-q -n 200 -c 2 -t 1 {more}"))
-            .with_code(0);
+        let ended = origin.load(&format!("-q -n 200 -c 2 -t 1 {more}")).with_code(0);
         assert_eq!(ended.stderr, "", "{more}");
         ended.stdout
     };
     let text = load("");
-    text.has_all(&[
-        "GET http://",
-        "2 connections",
-        "2xx 200",
-        "errors        none",
-    ]);
+    text.has_all(&["GET http://", "2 connections", "2xx 200", "errors        none"]);
     text.has_none(&["quantile"]);
     load("-L").has("\n  quantile ");
     let wrk2 = load("--format wrk2");
@@ -177,9 +166,7 @@ fn the_request_is_as_asked_for() {
     let url = format!("{}a/b?q=1", peer.url());
     let load = |more: &[&str]| {
         let always = ["load", "-q", "-n", "1", "-c", "1", url.as_str()];
-        Running::start(&mut weir(always.iter().chain(more)))
-            .end()
-            .with_code(0);
+        Running::start(&mut weir(always.iter().chain(more))).end().with_code(0);
         peer.texts().pop().expect("a request")
     };
     let plain = load(&[]);
@@ -241,9 +228,7 @@ fn an_interruption_ends_the_trial_and_not_the_report() {
         let before = origin.counters(0).requests;
         let line = format!("load -d 1h -c 2 -t 1 --format {format} {}", origin.url());
         let mut load = Running::start(&mut weir(line.split_whitespace()));
-        load.wait_until("some requests", |_| {
-            origin.counters(0).requests > before + 200
-        });
+        load.wait_until("some requests", |_| origin.counters(0).requests > before + 200);
         load.signal(Signal::INT);
         let ended = load.end().with_code(130);
         ended.stdout.has(words);
@@ -264,9 +249,7 @@ fn an_interruption_before_anything_is_measured_leaves_no_figures() {
         let line = "load -d 1h --ramp-up 1m -R 60000 -c 2 -t 1 --format json --io";
         let line = format!("{line} {io} {}", origin.url());
         let mut load = Running::start(&mut weir(line.split_whitespace()));
-        load.wait_until("some requests", |_| {
-            origin.counters(0).requests > before + 100
-        });
+        load.wait_until("some requests", |_| origin.counters(0).requests > before + 100);
         load.signal(Signal::INT);
         let report: LoadReport = load.end().with_code(130).document();
         assert!(report.counts.completed_whole > 100);
@@ -334,7 +317,6 @@ fn a_wrk2_users_command_line_works_unchanged() {
     text.has_all(&["200.0 requests/s intended", "quantile"]);
     let same = origin.load(&format!("--format wrk2 {wrk2}")).with_code(0);
     let spectrum = "Detailed Percentile spectrum:";
-    same.stdout
-        .has_all(&["  2 threads and 20 connections\n", spectrum]);
+    same.stdout.has_all(&["  2 threads and 20 connections\n", spectrum]);
     assert_eq!(origin.counters(0).requests, 400);
 }

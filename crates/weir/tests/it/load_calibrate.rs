@@ -1,4 +1,4 @@
-//! `weir load --calibrate`, and what becomes of it.
+//! Tests of `weir load --calibrate`, and of the use of its result.
 
 use std::path::Path;
 
@@ -10,7 +10,6 @@ use crate::faulty::origin;
 use crate::load::{Server, wait_until_thread};
 use crate::program::{Ended, HasAll, Running, weir};
 
-/// Runs weir with a cache of its own.
 fn with_cache(cache: &Path, line: &str) -> Ended {
     let mut command = weir(line.split_ascii_whitespace());
     Running::start(command.env("XDG_CACHE_HOME", cache)).end()
@@ -84,17 +83,12 @@ fn the_floor_is_counted_by_the_server_too() {
         // One of its own each: what the load before left unread may be counted late.
         let origin = origin();
         let url = origin.url();
-        let mut command = weir([
-            "load", "--floor", "-d", "200ms", "-c", "5", "--io", io, &url,
-        ]);
+        let mut command = weir(["load", "--floor", "-d", "200ms", "-c", "5", "--io", io, &url]);
         let ended = Running::start(&mut command).end().with_code(0);
         let said: serde_json::Value = ended.document();
         let counted = said["counts"]["completed"].as_u64().expect("a count");
         let seen = origin.counters(0).requests;
         // Those in flight at the end were sent and are not counted.
-        assert!(
-            counted > 0 && (counted..=counted + 5).contains(&seen),
-            "{counted} {seen}"
-        );
+        assert!(counted > 0 && (counted..=counted + 5).contains(&seen), "{counted} {seen}");
     }
 }

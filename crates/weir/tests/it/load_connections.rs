@@ -1,4 +1,4 @@
-//! `weir load` against a server whose connections are at fault: not read, closed at once, not taken.
+//! Tests of `weir load` with a server whose connections have faults: not read, closed at once, not accepted.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -33,7 +33,7 @@ fn a_server_that_does_not_read() {
     }
 }
 
-/// Every request was answered, or failed. An error of opening costs no request.
+/// Checks that every request was answered or failed. An error of opening a connection costs no request.
 #[track_caller]
 fn accounted(report: &LoadReport, asked: u64) {
     let (errors, none) = (&report.errors, ErrorKind::Connect);
@@ -45,12 +45,8 @@ fn accounted(report: &LoadReport, asked: u64) {
 #[test]
 fn every_second_connection_is_closed_at_once() {
     // Whether weir hears of the end before it sends, or before the connection is open, is chance.
-    let kinds = [
-        ErrorKind::Connect,
-        ErrorKind::ClosedUnanswered,
-        ErrorKind::Receive,
-        ErrorKind::Send,
-    ];
+    let kinds =
+        [ErrorKind::Connect, ErrorKind::ClosedUnanswered, ErrorKind::Receive, ErrorKind::Send];
     let ways: [Fault; 3] = [|_| After::Close, Victim::reset, Victim::half_close];
     for fault in ways {
         for load in LOADS {
@@ -96,14 +92,14 @@ fn a_backlog_that_overflows() {
     }
 }
 
-/// A server with hardly any backlog that goes away for a while in the middle: it closes its
-/// connections and takes no others. Then it is back.
+/// A server with hardly any backlog that goes away for a while in the middle: it closes its connections, and accepts no
+/// others until it is back.
 struct Away {
     address: SocketAddr,
 }
 
 impl Away {
-    /// Requests before it goes.
+    /// Requests before it goes away.
     const AFTER: u64 = 100;
 
     fn start() -> Away {

@@ -1,4 +1,4 @@
-//! `weir load` against answers that never end: time and memory stay bounded.
+//! Tests of `weir load` with answers that never end: time and memory stay bounded.
 
 use rustix::process::Signal;
 use weir_model::load::ErrorKind;
@@ -9,7 +9,7 @@ use crate::load::Server;
 use crate::load_faults::{EACH, Fault};
 use crate::program::{Running, peak_of_its_own_kib, weir, within};
 
-/// Sends `first`, then `again` as often as the client takes it.
+/// Sends `first`, then `again` as long as the client takes it.
 pub(crate) fn flood(victim: &mut Victim, first: &[u8], again: &[u8]) -> After {
     let block = again.repeat(1 + 256 * 1024 / again.len());
     let mut more = victim.send(first);
@@ -56,9 +56,8 @@ fn a_flood_does_not_keep_a_trial_from_ending() {
 #[test]
 fn endless_heads_need_no_memory() {
     const MOST: u64 = 48 * 1024;
-    let server = Faulty::requests(1, |victim| {
-        flood(victim, b"HTTP/1.1 200 OK\r\nConnection: ", b"close, ")
-    });
+    let server =
+        Faulty::requests(1, |victim| flood(victim, b"HTTP/1.1 200 OK\r\nConnection: ", b"close, "));
     let line = format!("load -q --format json -d 1h -c 8 -t 1 {}", server.url());
     let mut load = Running::start(&mut weir(line.split_whitespace()));
     // Five for each connection: those that fail again and again are paced.

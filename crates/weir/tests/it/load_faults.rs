@@ -1,7 +1,7 @@
-//! `weir load` against a server that is right most of the time: what went wrong is counted by its
-//! kind and in the words of whoever noticed it, and the rest is counted as if nothing had been.
+//! Tests of `weir load` with a server that has occasional faults: they are counted by kind, in the words of the code
+//! that noticed them, and the other requests are counted as without faults.
 //!
-//! Each fault is met by a closed and by an open loop.
+//! Each fault is tested with a closed and an open loop.
 
 use std::fs;
 use std::thread;
@@ -18,39 +18,29 @@ use crate::program::{HasAll, Running, behind, row, within};
 /// Requests of each trial.
 pub(crate) const ASKED: u64 = 40;
 
-/// One of so many meets the fault.
+/// Period of faults: one request in so many has one.
 pub(crate) const EACH: u64 = 5;
 
-/// How many do.
+/// Number of faults in each trial.
 const FAULTS: u64 = ASKED / EACH;
 
 /// The two kinds of load, each of [`ASKED`] requests.
 pub(crate) const LOADS: [&str; 2] = ["-n 40", "-R 80 -d 500ms"];
 
-/// As long as an answer is waited for that comes: a busy machine may take its time.
+/// Timeout for answers that come: a busy machine may be slow.
 const LONG: &str = "-T 30s";
-/// As long as a stalled answer is waited for: others must not take so long on a busy machine.
+/// Timeout for answers that stall: on a busy machine, others must not take as long.
 const STALL: &str = "-T 1s";
 
-/// Messages of the engine, and one of the kernel.
-pub(crate) const TIMEOUT: Error = (
-    ErrorKind::Timeout,
-    "no complete response within the timeout",
-);
-pub(crate) const CLOSED_EARLY: Error = (
-    ErrorKind::ClosedEarly,
-    "closed in the middle of the response",
-);
-pub(crate) const CLOSED_UNANSWERED: Error = (
-    ErrorKind::ClosedUnanswered,
-    "closed before any byte of the response",
-);
+/// Errors of the engine, and one of the kernel.
+pub(crate) const TIMEOUT: Error = (ErrorKind::Timeout, "no complete response within the timeout");
+pub(crate) const CLOSED_EARLY: Error =
+    (ErrorKind::ClosedEarly, "closed in the middle of the response");
+pub(crate) const CLOSED_UNANSWERED: Error =
+    (ErrorKind::ClosedUnanswered, "closed before any byte of the response");
 pub(crate) const NO_HTTP: Error = malformed("status line is not HTTP/1.x and three digits");
 const HEAD_TOO_LARGE: Error = (ErrorKind::HeadTooLarge, "head is longer than 1048576 bytes");
-pub(crate) const RESET: Error = (
-    ErrorKind::Receive,
-    "Connection reset by peer (os error 104)",
-);
+pub(crate) const RESET: Error = (ErrorKind::Receive, "Connection reset by peer (os error 104)");
 
 pub(crate) const fn malformed(words: &'static str) -> Error {
     (ErrorKind::Malformed, words)
@@ -58,10 +48,10 @@ pub(crate) const fn malformed(words: &'static str) -> Error {
 
 pub(crate) type Fault = fn(&mut Victim) -> After;
 
-/// A fault that some bytes belong to.
+/// A fault that uses some bytes.
 pub(crate) type Does = fn(&mut Victim, &[u8]) -> After;
 
-/// Loads a server of which each [`EACH`]-th request meets a fault, in both ways.
+/// Tests a server with a fault on each [`EACH`]-th request, by both kinds of load.
 pub(crate) fn meet(
     name: &str,
     more: &str,
@@ -80,12 +70,12 @@ pub(crate) fn meet(
     }
 }
 
-/// A server of which each [`EACH`]-th request meets the fault.
+/// Returns a function that starts a server with the fault on each [`EACH`]-th request.
 fn faulty(does: Does, bytes: &'static [u8]) -> impl Fn() -> Faulty {
     move || Faulty::requests(EACH, move |victim| does(victim, bytes))
 }
 
-/// Every fault is one error of this kind, and costs one answer.
+/// Checks that every fault is one error of this kind, and costs one answer.
 #[track_caller]
 pub(crate) fn lost(report: &LoadReport, (kind, words): Error) {
     assert_eq!(only_error(report), (kind, words, FAULTS));
@@ -110,7 +100,7 @@ const ZEROS: &[u8] = b"HTTP/1.1 200 OK\r\n\0\0\0\0\r\n\r\n";
 const NO_FIELD: Error = malformed("field line is not a name and a colon");
 const BROKEN: Error = malformed("chunked content is broken");
 
-/// Faults that cost an answer: their name, what the server does, and the error.
+/// Faults that cost an answer: name, action of the server with its bytes, and error.
 #[rustfmt::skip]
 const LOST: [(&str, Does, &[u8], Error); 12] = [
     ("reset in a head", Victim::reset_after, HALF_HEAD, RESET),
@@ -151,7 +141,7 @@ fn a_fault_is_counted_by_its_kind_and_in_the_words_of_whoever_noticed_it() {
     }
 }
 
-/// Answers that never end, and what the server does.
+/// Answers that never end: name, and action of the server with its bytes.
 #[rustfmt::skip]
 const STALLED: [(&str, Does, &[u8]); 5] = [
     ("a head", Victim::stall_after, HALF_HEAD),
@@ -197,12 +187,13 @@ fn stalled(report: &LoadReport) {
 #[test]
 fn errors_are_told_to_people_too() {
     let server = Faulty::requests(EACH, Victim::reset);
-    let ended = server
-        .load(&format!("-q -n {ASKED} -c 4 -t 1"))
-        .with_code(0);
+    let ended = server.load(&format!("-q -n {ASKED} -c 4 -t 1")).with_code(0);
     assert_eq!(ended.stderr, "");
-    let line = ended.stdout.lines().find(|line| line.contains(RESET.1));
-    let line = line.unwrap_or_else(|| panic!("{}", ended.stdout));
+    let line = ended
+        .stdout
+        .lines()
+        .find(|line| line.contains(RESET.1))
+        .unwrap_or_else(|| panic!("{}", ended.stdout));
     let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
     assert!(numbers.any(|number: u64| number == FAULTS), "{line}");
     ended.stdout.has_all(&["2xx 32", "INVALID"]);
@@ -220,7 +211,7 @@ fn content_longer_than_its_length() {
     });
 }
 
-/// Byte by byte.
+/// Sends a response byte by byte.
 fn trickle(victim: &mut Victim, response: &[u8]) -> After {
     for byte in response {
         victim.send(&[*byte]);
@@ -240,7 +231,7 @@ fn many_fields(victim: &mut Victim, content: &[u8]) -> After {
 const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n\
     2;x=y\r\nhi\r\n0\r\nTrailer: t\r\n\r\n";
 
-/// Answers that are odd, and right; and how many bytes they are at least.
+/// Odd but correct answers: name, action of the server with its bytes, and least number of bytes received.
 #[rustfmt::skip]
 const RIGHT: [(&str, Does, &[u8], u64); 2] = [
     ("a response that trickles", trickle, CHUNKED, 80),
@@ -261,7 +252,7 @@ fn answers_that_are_odd_are_right() {
     }
 }
 
-/// Enters a control group of either version in which few tasks may be.
+/// Returns shell commands that enter a control group, of either version, with a limit on tasks.
 fn few_tasks(most: u32) -> String {
     format!(
         "for group in /sys/fs/cgroup/pids/weir-few-{most} /sys/fs/cgroup/weir-few-{most}; do \
@@ -279,8 +270,10 @@ fn a_thread_that_cannot_start_is_the_end_and_no_bug() {
         row(&format!("{most} tasks"));
         let line = format!("load -t 4 -c 8 -d 200ms {}", server.url());
         let ended = Running::start(&mut behind(&few_tasks(most), &line)).end();
-        let groups = ["pids/", ""].map(|of| format!("/sys/fs/cgroup/{of}weir-few-{most}"));
-        groups.iter().for_each(|group| drop(fs::remove_dir(group)));
+        ["pids/", ""]
+            .map(|of| format!("/sys/fs/cgroup/{of}weir-few-{most}"))
+            .iter()
+            .for_each(|group| drop(fs::remove_dir(group)));
         let code = ended.code;
         assert!(matches!(code, Some(0 | 1)), "{code:?}: {}", ended.stderr);
         if code == Some(1) {

@@ -1,5 +1,5 @@
-//! `weir load`: connection policies, arrivals of every shape, several flows, many connections. Each
-//! through the real kernel, and counted by the server.
+//! Tests of `weir load` with connection policies, arrivals of every shape, several flows, and many connections. Each
+//! uses the real kernel, and the server counts.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,12 +13,11 @@ use crate::load::{Server, report, reported};
 use crate::program::{HasAll, Running, behind, row, wait_until, within};
 use crate::secure::{Authority, Nginx};
 
-/// Both ways of asking the kernel do the same.
+/// Options for both kernel interfaces, which must behave alike.
 const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
 
 fn rules(report: &LoadReport) -> Vec<&str> {
-    let reasons = report.validity.iter();
-    reasons.map(|reason| reason.rule.as_str()).collect()
+    report.validity.iter().map(|reason| reason.rule.as_str()).collect()
 }
 
 #[test]
@@ -49,16 +48,18 @@ fn who_sends_one_request_says_so_unless_told_otherwise() {
     assert!(peer.texts()[1].contains("\r\nConnection: keep-alive\r\n"));
 }
 
-/// Sockets of a server's port in TIME_WAIT, on either side (proc_pid_net(5), state 06).
+/// Counts the sockets of a server's port in TIME_WAIT, on either side (proc_pid_net(5), state 06).
 fn waiting(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of sockets");
     let port = format!(":{port:04X}");
-    let is_it = |line: &&str| {
-        let mut fields = line.split_whitespace().skip(1);
-        let mut ends = fields.by_ref().take(2).collect::<Vec<_>>().into_iter();
-        ends.any(|end| end.ends_with(&port)) && fields.next() == Some("06")
-    };
-    table.lines().filter(is_it).count()
+    table
+        .lines()
+        .filter(|line| {
+            let mut fields = line.split_whitespace().skip(1);
+            let mut ends = fields.by_ref().take(2).collect::<Vec<_>>().into_iter();
+            ends.any(|end| end.ends_with(&port)) && fields.next() == Some("06")
+        })
+        .count()
 }
 
 #[test]
@@ -75,10 +76,7 @@ fn a_close_by_reset_leaves_time_wait_on_neither_side_and_is_said() {
             let (clear, secure) = (origin(), Nginx::start(&authority, ""));
             let both = [
                 (clear.addresses()[0].port(), clear.url()),
-                (
-                    secure.address.port(),
-                    format!("--ca {} {}", authority.file(), secure.url()),
-                ),
+                (secure.address.port(), format!("--ca {} {}", authority.file(), secure.url())),
             ];
             for (port, whom) in both {
                 let load = format!("-n 80 -c 4 -t 1 -T 20s --connection {policy} {flag}");
@@ -126,9 +124,7 @@ fn held_connections_beside_a_rate_are_one_trial() {
         let report: LoadReport = ended.document();
         let names: Vec<_> = report.flows.iter().map(|flow| flow.name.as_str()).collect();
         assert_eq!(names, ["main", "held", "slow"]);
-        let [main, held, slow] = &report.flows[..] else {
-            panic!("three flows")
-        };
+        let [main, held, slow] = &report.flows[..] else { panic!("three flows") };
         assert_eq!(main.counts.completed_whole, 300);
         assert_eq!((held.counts.connected, held.counts.open_at_end), (500, 500));
         assert_eq!((held.counts.offered, held.counts.lost), (0, 0));
@@ -149,15 +145,11 @@ fn a_server_that_closes_held_connections_is_found_out() {
     let address = origin.addresses()[0];
     let closer = std::thread::spawn(move || {
         // All of them, and the first look whether anybody is there.
-        wait_until("all connections are open", || {
-            origin.counters(0).connections == 51
-        });
+        wait_until("all connections are open", || origin.counters(0).connections == 51);
         std::thread::sleep(std::time::Duration::from_millis(500));
         drop(origin);
     });
-    let (report, _) = report(&format!(
-        "-d 3s -c 50 -t 1 --connection hold http://{address}/"
-    ));
+    let (report, _) = report(&format!("-d 3s -c 50 -t 1 --connection hold http://{address}/"));
     closer.join().expect("the server was closed");
     assert_eq!(report.counts.lost, 50);
     assert_eq!(report.counts.open_at_end, 0);
@@ -173,10 +165,7 @@ fn pipelined_requests_are_answered_in_order_and_said_to_be() {
         assert_eq!(report.load.pipeline, 16);
         assert_eq!(origin.counters(0).requests, 5000);
         assert_eq!(report.counts.connects, 2);
-        let text = origin
-            .load("-q -n 10 -c 1 -t 1 --pipeline 4")
-            .with_code(0)
-            .stdout;
+        let text = origin.load("-q -n 10 -c 1 -t 1 --pipeline 4").with_code(0).stdout;
         assert!(text.contains("PIPELINED 4 deep"), "{text}");
     }
 }
@@ -215,9 +204,7 @@ fn arrivals_of_every_shape() {
         let intended = report.rates.intended.expect("an open loop");
         within(intended - mean / report.phases.sustain, -1.0..1.0);
     }
-    let (report, _) = report(&format!(
-        "-R 400 -d 1s --arrivals poisson:3 -c 30 -t 1 {url}"
-    ));
+    let (report, _) = report(&format!("-R 400 -d 1s --arrivals poisson:3 -c 30 -t 1 {url}"));
     let Arrivals::Varied { spacing, .. } = report.load.arrivals else {
         panic!("{:?}", report.load.arrivals)
     };
@@ -229,15 +216,9 @@ fn the_times_of_a_file_are_repeated() {
     let origin = origin();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("times.txt");
-    let times: String = (0..100)
-        .map(|k| format!("{:.3}\n", f64::from(k) * 0.02))
-        .collect();
+    let times: String = (0..100).map(|k| format!("{:.3}\n", f64::from(k) * 0.02)).collect();
     std::fs::write(&file, times).expect("the file is written");
-    let line = format!(
-        "--trace {} --trace-speed 4 -c 5 -t 2 {}",
-        file.display(),
-        origin.url()
-    );
+    let line = format!("--trace {} --trace-speed 4 -c 5 -t 2 {}", file.display(), origin.url());
     let report = reported(&line);
     assert_eq!(report.counts.due, 100);
     assert_eq!(origin.counters(0).requests, 100);
@@ -263,9 +244,7 @@ fn dropped_requests_are_counted_and_doubted() {
 fn own_addresses_are_used_in_turn() {
     for way in WAYS {
         let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-        let report = peer.reported(&format!(
-            "{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4"
-        ));
+        let report = peer.reported(&format!("{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4"));
         assert_eq!(report.counts.completed_whole, 6);
         let mut seen = peer.clients();
         seen.retain(|address| *address != IpAddr::from(Ipv4Addr::LOCALHOST));
@@ -278,13 +257,8 @@ fn own_addresses_are_used_in_turn() {
 #[test]
 fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
     let peers = [0, 1].map(|_| Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
-    let to = peers
-        .each_ref()
-        .map(|peer| peer.url().replace("http://", "").replace('/', ""));
-    let line = format!(
-        "-n 2 -c 2 -t 1 --to {} http://shop.example/cart",
-        to.join(",")
-    );
+    let to = peers.each_ref().map(|peer| peer.url().replace("http://", "").replace('/', ""));
+    let line = format!("-n 2 -c 2 -t 1 --to {} http://shop.example/cart", to.join(","));
     let report = reported(&line);
     // One for each connection: who is answered first may ask again first.
     assert_eq!(report.counts.completed_whole, 2);
@@ -340,9 +314,7 @@ fn loads_that_cannot_be() {
 #[test]
 fn more_connections_than_ports() {
     let origin = origin();
-    origin
-        .load("-c 70000 -t 8 --connection hold")
-        .refused(&["-c 70000: ", "\nhint: "]);
+    origin.load("-c 70000 -t 8 --connection hold").refused(&["-c 70000: ", "\nhint: "]);
     // Nothing but the first look, which a busy origin server may count a moment later.
     wait_until("the first look", || origin.counters(0).connections > 0);
     assert_eq!(origin.counters(0).connections, 1);

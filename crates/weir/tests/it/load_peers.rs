@@ -1,4 +1,4 @@
-//! `weir load` against peers that do what proxies and servers do on bad days.
+//! Tests of `weir load` with peers that behave as proxies and servers do on bad days.
 
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
@@ -11,10 +11,10 @@ use crate::load_faults::{
 };
 use crate::program::HasAll;
 
-/// How often each was asked, over one connection at a time, so that counts are exact.
+/// Requests to each peer, over one connection at a time, so that counts are exact.
 const ASKED: u64 = 5;
 
-/// The document about a peer that answers every request.
+/// Returns the report about a peer that answers every request.
 fn answered(peer: &Faulty) -> LoadReport {
     let report = peer.reported(&format!("-n {ASKED} -c 1"));
     assert_eq!(report.counts.completed_whole, ASKED, "{:?}", report.errors);
@@ -48,9 +48,7 @@ fn responses_of_every_framing_are_understood() {
         let report = answered(&Faulty::answering(response));
         let response = response.escape_ascii();
         assert!(report.errors.is_empty(), "{response}: {:?}", report.errors);
-        let [all] = &report.statuses[..] else {
-            panic!("{response}: {:?}", report.statuses)
-        };
+        let [all] = &report.statuses[..] else { panic!("{response}: {:?}", report.statuses) };
         assert_eq!(all.count, ASKED, "{response}");
         let kept = report.counts.reconnects == 0;
         let seen = (all.status, report.counts.content_bytes / ASKED, kept);
@@ -60,10 +58,9 @@ fn responses_of_every_framing_are_understood() {
 
 #[test]
 fn content_that_ends_with_the_connection() {
-    for response in [
-        &b"HTTP/1.1 200 OK\r\n\r\nto the end"[..],
-        b"HTTP/1.0 200 OK\r\n\r\nto the end",
-    ] {
+    for response in
+        [&b"HTTP/1.1 200 OK\r\n\r\nto the end"[..], b"HTTP/1.0 200 OK\r\n\r\nto the end"]
+    {
         let report = answered(&Faulty::requests(1, |victim| victim.close_after(response)));
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         assert_eq!(report.counts.content_bytes, ASKED * 10);
@@ -88,13 +85,13 @@ fn a_response_in_single_bytes_with_many_and_long_fields() {
     assert_eq!(report.counts.content_bytes, ASKED * 3);
 }
 
-/// The alert `record_overflow`, as a server sends it that read a request as a TLS record.
+/// The alert `record_overflow`, as sent by a server that read a request as a TLS record.
 const TLS: &[u8] = b"\x15\x03\x03\x00\x02\x02\x16";
 const TLS_HERE: Error = malformed("the port speaks TLS, not http in clear");
 const HALF: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
 const CHUNK: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
 
-/// Peers that never answer rightly: what they do after a request, and the one error.
+/// Peers that never answer correctly: their action after a request with its bytes, and the only error.
 const FAILING: [(Does, &[u8], Error); 8] = [
     (|victim, _| victim.half_close(), b"", CLOSED_UNANSWERED),
     (Victim::close_after, HALF, CLOSED_EARLY),
@@ -122,11 +119,7 @@ fn a_peer_that_never_answers_rightly_is_the_one_error() {
         // One says what to do.
         let has_hint = error == TLS_HERE;
         assert_eq!(stderr.contains("\nhint: "), has_hint, "{stderr}");
-        assert_eq!(
-            stderr.lines().count(),
-            1 + usize::from(has_hint),
-            "{stderr}"
-        );
+        assert_eq!(stderr.lines().count(), 1 + usize::from(has_hint), "{stderr}");
         assert_eq!(worst(&report), Some(Validity::Invalid));
         assert_eq!(report.counts.completed_whole, 0);
         assert_eq!(report.response_time.count, 0);
@@ -143,21 +136,13 @@ fn a_request_that_failed_is_counted_once_among_all() {
     const SURPLUS: &str = "bytes after the end of the response";
     // What is answered to every request, how it is asked, and the error.
     let rows: [(&[u8], &str, Error); 4] = [
-        (
-            b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nhi",
-            "",
-            (ErrorKind::Unexpected, BEYOND),
-        ),
+        (b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nhi", "", (ErrorKind::Unexpected, BEYOND)),
         (
             b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nhi",
             "-e status=200",
             (ErrorKind::Unexpected, BEYOND),
         ),
-        (
-            b"HTTP/1.1 204 No Content\r\n\r\nhi",
-            "",
-            (ErrorKind::Unsolicited, SURPLUS),
-        ),
+        (b"HTTP/1.1 204 No Content\r\n\r\nhi", "", (ErrorKind::Unsolicited, SURPLUS)),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
             "-m HEAD",
@@ -169,19 +154,10 @@ fn a_request_that_failed_is_counted_once_among_all() {
         let line = format!("-n {ASKED} -c 1 {how}");
         let report = answered_with_errors(&peer, &line);
         assert_eq!(only_error(&report), (kind, words, ASKED), "{line}");
-        let seen = report
-            .validity
-            .iter()
-            .find(|reason| reason.rule == "failures");
-        let seen = &seen
-            .unwrap_or_else(|| panic!("{line}: all have failed"))
-            .seen;
-        assert!(
-            seen.starts_with("5 of 5 requests failed (100 %)"),
-            "{line}: {seen}"
-        );
-        peer.load(&format!("{line} --fail-if errors>49%"))
-            .with_code(3);
+        let seen = report.validity.iter().find(|reason| reason.rule == "failures");
+        let seen = &seen.unwrap_or_else(|| panic!("{line}: all have failed")).seen;
+        assert!(seen.starts_with("5 of 5 requests failed (100 %)"), "{line}: {seen}");
+        peer.load(&format!("{line} --fail-if errors>49%")).with_code(3);
     }
 }
 

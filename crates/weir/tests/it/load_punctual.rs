@@ -1,4 +1,4 @@
-//! Whether requests are sent when they are due, and what the result says of it.
+//! Tests of punctual sending, and of the validity rules about lateness.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::faulty::origin;
 use crate::load::Server;
 use crate::program::{Ended, HasAll, Running, row, weir, within};
 
-/// Lateness in nanoseconds up to which a result is not doubted for it.
+/// Lateness in nanoseconds that does not affect the validity of a result.
 const RESOLUTION: f64 = 1e5;
 
 fn at(times: &TimeReport, quantile: f64) -> f64 {
@@ -19,13 +19,14 @@ fn at(times: &TimeReport, quantile: f64) -> f64 {
     found.map_or(f64::NAN, |(_, ns)| *ns as f64)
 }
 
-/// What the rule says, if it speaks.
+/// Returns the validity by a rule; `None` if the rule does not apply.
 fn said(report: &LoadReport, rule: &str) -> Option<Validity> {
     let found = report.validity.iter().find(|reason| reason.rule == rule);
     found.map(|reason| reason.validity)
 }
 
-/// What lateness allows to say: as the figures themselves are, whatever this machine is like.
+/// Returns the expected validity for the lateness, calculated from the figures, so that it does not depend on this
+/// machine.
 fn judged(report: &LoadReport) -> Option<Validity> {
     let of_each = [0.5, 0.99].map(|q| {
         let exact = RESOLUTION.max(at(&report.response_time, q) / 4.0);
@@ -45,13 +46,8 @@ fn first_contact_is_doubted_for_lateness_only_where_somebody_would_notice_it() {
     assert_eq!(report.counts.completed_whole, 1000);
     assert_eq!(said(&report, "dispatch-lag"), judged(&report));
     // What else may be doubted is the machine's doing.
-    let machines = [
-        "dispatch-lag",
-        "steal",
-        "generator-busy",
-        "generator-stopped",
-        "listen-overflows",
-    ];
+    let machines =
+        ["dispatch-lag", "steal", "generator-busy", "generator-stopped", "listen-overflows"];
     let mut reasons = report.validity.iter();
     let all = reasons.all(|reason| machines.contains(&&*reason.rule));
     assert!(all, "{:?}", report.validity);
@@ -76,7 +72,7 @@ fn a_thread_is_awake_for_arrivals_as_it_was_told_to() {
     within(spun("-R 200 --spin 2ms"), 1..=400_000_000);
 }
 
-/// A load that is stopped four fifths of the time.
+/// Runs a load that is stopped four fifths of the time.
 fn often_stopped(flags: &str) -> Ended {
     let origin = origin();
     let line = format!("load -q -R 500 -d 2s -c 50 {flags} {}", origin.url());
@@ -99,14 +95,11 @@ fn a_generator_that_really_is_late_is_found_out() {
     assert_eq!(said(&report, "dispatch-lag"), Some(Validity::Invalid));
     assert_eq!(judged(&report), Some(Validity::Invalid));
     let text = often_stopped("").stdout;
-    text.has_all(&[
-        "INVALID dispatch-lag: at p",
-        "resolution",
-        "p50 is known to",
-    ]);
+    text.has_all(&["INVALID dispatch-lag: at p", "resolution", "p50 is known to"]);
 }
 
-/// What the rule says of the longest gap that was recorded, whatever this machine is like.
+/// Returns the expected validity for the longest recorded gap, calculated from the figures, so that it does not depend
+/// on this machine.
 fn judged_gap(report: &LoadReport) -> Option<Validity> {
     let gaps = &report.generator.longest_gap_ns;
     assert_eq!(gaps.len(), report.load.cpus.len(), "one for each thread");
@@ -132,39 +125,24 @@ fn a_generator_that_is_stopped_for_long_is_found_out_in_every_loop() {
         load.signal(Signal::CONT);
         let report: LoadReport = load.end().with_code(0).document();
         // A thread may have asked to wait for as long as it looks for timeouts.
-        within(
-            report.generator.longest_gap_ns.iter().min().copied(),
-            Some(1_540_000_000)..,
-        );
+        within(report.generator.longest_gap_ns.iter().min().copied(), Some(1_540_000_000)..);
         let (rule, invalid) = ("generator-stopped", Some(Validity::Invalid));
-        assert_eq!(
-            (said(&report, rule), judged_gap(&report)),
-            (invalid, invalid)
-        );
+        assert_eq!((said(&report, rule), judged_gap(&report)), (invalid, invalid));
     }
     for flags in ["-d 1s", "-d 1s -R 500"] {
         let report = origin().reported(&format!("-c 2 -t 2 {flags}"));
-        assert_eq!(
-            said(&report, "generator-stopped"),
-            judged_gap(&report),
-            "{flags}"
-        );
+        assert_eq!(said(&report, "generator-stopped"), judged_gap(&report), "{flags}");
         // Nobody has stopped it, however busy this machine is.
-        within(
-            report.generator.longest_gap_ns.iter().max().copied(),
-            ..Some(800_000_000),
-        );
+        within(report.generator.longest_gap_ns.iter().max().copied(), ..Some(800_000_000));
     }
 }
 
 #[test]
 fn what_cannot_be_known_is_not_valid() {
     let origin = origin();
-    for (requests, rule) in [
-        (1, Validity::Invalid),
-        (4, Validity::Invalid),
-        (99, Validity::Suspect),
-    ] {
+    for (requests, rule) in
+        [(1, Validity::Invalid), (4, Validity::Invalid), (99, Validity::Suspect)]
+    {
         let report = origin.reported(&format!("-n {requests} -c 1"));
         assert_eq!(said(&report, "few-responses"), Some(rule), "{requests}");
     }

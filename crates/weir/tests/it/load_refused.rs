@@ -1,4 +1,4 @@
-//! What cannot be, and what cannot be done: one clear line, the right exit code, and nothing is sent.
+//! Tests of bad input and of failures: one clear line, the right exit code, and nothing is sent.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::load::Server;
 use crate::origin;
 use crate::program::{HasAll, Running, behind, row, run, weir};
 
-/// What is wrong with a line, and what is unlucky: its exit code, and what is said, the hint included.
+/// Command lines with their exit codes and messages, including the hint.
 #[rustfmt::skip]
 const LINES: [(&str, i32, &str); 66] = [
     ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; is it http://127.0.0.1:8080?"),
@@ -93,8 +93,8 @@ fn each_bad_line_is_answered_by_one() {
     let folder = tempfile::tempdir().expect("a folder");
     for (line, code, said) in LINES {
         row(line);
-        let line = line.replace("NOBODY", &nobody);
-        let line = line.replace("ORIGIN", &origin.addresses()[0].to_string());
+        let line =
+            line.replace("NOBODY", &nobody).replace("ORIGIN", &origin.addresses()[0].to_string());
         let mut command = weir(line.split_whitespace());
         let ended = Running::start(command.current_dir(folder.path())).end();
         let words: Vec<&str> = said.split("; ").collect();
@@ -118,25 +118,17 @@ fn each_bad_line_is_answered_by_one() {
         let said = run(line).refused(&["weir: "]).stderr;
         assert!(!said.contains("S3CRET"), "{said}");
     }
-    assert!(
-        origin.counters(0).requests < 10,
-        "the first answer of a search alone"
-    );
+    assert!(origin.counters(0).requests < 10, "the first answer of a search alone");
 }
 
 #[test]
 fn everything_that_is_wrong_with_a_load_is_said_at_once() {
     let ended = run("load -c 0 -R fast -T soon http://127.0.0.1:9/");
     let ended = ended.refused(&["weir: -c: `0`", "weir: -R: `fast`", "weir: -T: `soon`"]);
-    assert_eq!(
-        ended.stderr.matches("weir: ").count(),
-        3,
-        "{}",
-        ended.stderr
-    );
+    assert_eq!(ended.stderr.matches("weir: ").count(), 3, "{}", ended.stderr);
 }
 
-/// Rust puts /dev/null in the place of a standard output that is closed; a reader who has seen enough is none.
+/// Tests a closed standard output, which Rust replaces by /dev/null. A reader that stops early is no error.
 #[test]
 fn a_result_that_nobody_can_read_is_an_error() {
     let origin = faulty::origin();
@@ -145,13 +137,7 @@ fn a_result_that_nobody_can_read_is_an_error() {
         let line = format!("{} {line} {to}", env!("CARGO_BIN_EXE_weir"));
         Running::start(Command::new("sh").args(["-c", &line])).end()
     };
-    for line in [
-        &line,
-        "studies",
-        "run same-twice --check",
-        "help",
-        "--version",
-    ] {
+    for line in [&line, "studies", "run same-twice --check", "help", "--version"] {
         row(line);
         shell(">&-", line).failed_in_a_line(&["standard output is closed"]);
     }
@@ -166,7 +152,7 @@ fn a_result_that_nobody_can_read_is_an_error() {
     shell("| true", &line).with_code(0);
 }
 
-/// Whoever asks how things are ends nothing, and what is written beside a result is told of.
+/// Checks that SIGUSR1 ends nothing, and that progress can be written to pipes beside the result.
 #[test]
 fn questions_and_pipes_end_nothing() {
     let (mut asked, _) = origin::start("");
@@ -184,17 +170,15 @@ fn questions_and_pipes_end_nothing() {
         .load(&format!("-n 10 -c 1 --progress jsonl:{pipe}"))
         .refused_in_a_line(&["it is a pipe, and nobody reads it"]);
     // Somebody may come to read the result.
-    let ended = origin
-        .load(&format!("-q -n 10 -c 1 -o {pipe}"))
-        .with_code(1);
+    let ended = origin.load(&format!("-q -n 10 -c 1 -o {pipe}")).with_code(1);
     ended.stderr.has("it is a pipe, and nobody reads it");
     ended.stdout.has("10");
     origin
         .load("-n 10 -c 1 --progress jsonl:/dev/full")
         .with_code(0)
         .says(&["weir: progress cannot be written: No space left on device"]);
-    let both = folder.path().join("both");
-    let both = both.display();
+    let file = folder.path().join("both");
+    let both = file.display();
     origin
         .load(&format!("-n 10 -c 1 -o {both} --progress jsonl:{both}"))
         .refused_in_a_line(&["are the same file"]);
@@ -282,7 +266,7 @@ fn help_and_version_are_no_errors() {
     assert!(version.stdout.starts_with("weir 0."), "{}", version.stdout);
 }
 
-/// All at once: each has to wait.
+/// Runs all cases at once: each has to wait.
 #[test]
 fn a_pipe_that_nobody_writes_to_is_given_up_and_one_with_a_writer_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -291,8 +275,7 @@ fn a_pipe_that_nobody_writes_to_is_given_up_and_one_with_a_writer_is_read() {
     assert!(made.expect("coreutils").success());
     let name = fifo.to_str().expect("UTF-8");
     let started = |line: &&str| {
-        let words = line.split(' ');
-        let words = words.map(|word| if word == "FIFO" { name } else { word });
+        let words = line.split(' ').map(|word| if word == "FIFO" { name } else { word });
         Running::start(&mut weir(words))
     };
     #[rustfmt::skip]

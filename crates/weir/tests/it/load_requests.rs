@@ -1,5 +1,5 @@
-//! `weir load` with several kinds of requests, slots, expectations and recorded arrivals: what the
-//! server got, and what weir thought of the answers.
+//! Tests of `weir load` with several kinds of requests, slots, expectations and recorded arrivals: the requests that
+//! the server got, and weir's judgement of the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 /// SHA-256 of `abc` (FIPS 180-4, the first example).
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-/// A folder, and the path of a file in it.
+/// Writes a file in a new folder, and returns the folder and the file's path.
 fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
@@ -24,13 +24,15 @@ fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
     (folder, path)
 }
 
-/// `METHOD /target` of each request that came.
+/// Returns `METHOD /target` of each request that came.
 fn first_words(peer: &Faulty) -> Vec<String> {
-    let line = |request: String| {
-        let line = request.lines().next().unwrap_or_default();
-        line.trim_end_matches(" HTTP/1.1").to_owned()
-    };
-    peer.texts().into_iter().map(line).collect()
+    peer.texts()
+        .into_iter()
+        .map(|request| {
+            let line = request.lines().next().unwrap_or_default();
+            line.trim_end_matches(" HTTP/1.1").to_owned()
+        })
+        .collect()
 }
 
 fn count<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
@@ -77,11 +79,7 @@ fn slots_are_filled_in_for_every_request() {
     );
     let set = folder.path().join("mix.yaml");
     std::fs::write(&set, mix).unwrap();
-    let line = format!(
-        "--request-set {} -n 300 -c 4 -t 2 {}",
-        set.display(),
-        peer.url()
-    );
+    let line = format!("--request-set {} -n 300 -c 4 -t 2 {}", set.display(), peer.url());
     let report = reported(&line);
     assert_eq!(report.counts.completed_whole, 300);
     let (mut numbers, mut rolls) = (Vec::new(), BTreeSet::new());
@@ -114,7 +112,8 @@ fn slots_are_filled_in_for_every_request() {
     assert!(each.values().all(|count| *count == 100), "{each:?}");
 }
 
-/// Answers by the path: its first word is the status, the second the content, the third a field.
+/// Starts a server whose answers are given by the path: its first part is the status, the second the content, the third
+/// a field.
 fn obedient() -> Faulty {
     Faulty::requests(1, |victim| {
         let path = victim.request.split(' ').nth(1).unwrap_or_default();
@@ -130,7 +129,7 @@ fn obedient() -> Faulty {
     })
 }
 
-/// The only error is that answers were not as expected.
+/// Checks that all errors are unexpected answers.
 #[track_caller]
 fn unexpected(report: &LoadReport, words: &str, count: u64) {
     assert_eq!(only_error(report), (ErrorKind::Unexpected, words, count));
@@ -172,8 +171,8 @@ fn answers_are_what_was_expected_or_counted_apart() {
                 Some(words) => {
                     unexpected(&report, words, done);
                     let mut reasons = report.validity.iter();
-                    let reason = reasons.find(|reason| reason.rule == "failures");
-                    let reason = reason.expect("somebody minds");
+                    let reason =
+                        reasons.find(|reason| reason.rule == "failures").expect("somebody minds");
                     // Each request once, though its answer came.
                     let once = format!(" of {done} requests failed ");
                     assert!(reason.seen.contains(&once), "{reason:?}");
@@ -255,9 +254,7 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
     let sent = ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"];
     assert_eq!(first_words(&peer), sent);
     let requests = peer.texts();
-    requests
-        .iter()
-        .for_each(|request| request.has("\r\nX-All: 1\r\n"));
+    requests.iter().for_each(|request| request.has("\r\nX-All: 1\r\n"));
     assert_eq!((report.counts.due, report.counts.completed_whole), (4, 4));
     assert!(report.errors.is_empty(), "{:?}", report.errors);
 }
@@ -266,16 +263,10 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
 fn a_log_may_come_from_standard_input_and_says_what_it_does_not_send() {
     let origin = origin();
     let line = "[21/Nov/2026:13:00:01 +0000] \"POST http://a.test/x HTTP/1.1\"\n";
-    let (_folder, path) = file(
-        "log",
-        &format!("{line}{line}[21/Nov/2026:13:00:01 +0000] \"-\"\n"),
-    );
+    let (_folder, path) = file("log", &format!("{line}{line}[21/Nov/2026:13:00:01 +0000] \"-\"\n"));
     let words = format!("load --trace - -c 1 {}", origin.url());
     let input = std::fs::File::open(path).expect("a file");
-    let ended = weir(words.split(' '))
-        .stdin(input)
-        .output()
-        .expect("it runs");
+    let ended = weir(words.split(' ')).stdin(input).output().expect("it runs");
     let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
     stderr.has("`-`: 1 of 3 lines are left out: 1 without a request (`-`) (first: 3)\n");
     stderr.has("`-`: requests by POST, PUT or PATCH: 2. A trace has no bodies");
@@ -299,27 +290,18 @@ fn what_a_browser_has_recorded_is_sent_as_it_was() {
     let (_folder, path) = file("a.har", &recorded(&format!("{entries}, {other}")));
     let line = format!("--request-set {path} -n 1 -c 1 -H Host:a.test");
     let ended = peer.load(&line).with_code(0);
-    ended
-        .stderr
-        .has("a.har: requests to other hosts are left out: b.test (1)\n");
-    ended
-        .stderr
-        .has("a.har: requests are left out: 1 not over HTTP (`data:`,");
-    ended
-        .stderr
-        .has("a.har: Cookie and Authorization headers are sent as they were recorded\n");
-    let [request] = &peer.texts()[..] else {
-        panic!("one request")
-    };
+    ended.stderr.has("a.har: requests to other hosts are left out: b.test (1)\n");
+    ended.stderr.has("a.har: requests are left out: 1 not over HTTP (`data:`,");
+    ended.stderr.has("a.har: Cookie and Authorization headers are sent as they were recorded\n");
+    let [request] = &peer.texts()[..] else { panic!("one request") };
     request.has("POST /a?b HTTP/1.1\r\nCookie: d\r\nHost: a.test\r\n");
     assert!(request.ends_with("\r\n\r\n{{x"), "{request}");
     let ended = peer.load(&format!("--request-set {path}"));
     let hosts = "a.har: no request to 127.0.0.1, but to a.test (2), b.test (1)";
     ended.refused_in_a_line(&[hosts, "--to ADDRESS:PORT http://a.test/"]);
-    for (entries, words) in [
-        ("", "it has no requests"),
-        (other, "no request that can be sent: 1 not"),
-    ] {
+    for (entries, words) in
+        [("", "it has no requests"), (other, "no request that can be sent: 1 not")]
+    {
         let (_folder, path) = file("a.har", &recorded(entries));
         let ended = peer.load(&format!("--request-set {path}"));
         ended.refused_in_a_line(&["a.har: ", words]);
@@ -330,10 +312,7 @@ fn what_a_browser_has_recorded_is_sent_as_it_was() {
 fn times_alone_repeat_the_request_of_the_command_line() {
     let peer = Faulty::answering(EMPTY);
     let (_folder, path) = file("times", "# when\n0.2\n0.1\n\n0.15\n");
-    let line = format!(
-        "--trace {path} -m PUT -b x --expect status=200 -c 2 -t 1 {}p",
-        peer.url()
-    );
+    let line = format!("--trace {path} -m PUT -b x --expect status=200 -c 2 -t 1 {}p", peer.url());
     let report = reported(&line);
     assert!(first_words(&peer).iter().all(|line| line == "PUT /p"));
     // One that was due at the very end may have come too late.
@@ -394,10 +373,7 @@ fn what_is_wrong_in_a_file_has_its_place() {
         ended.refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
     }
     let (_folder, path) = file("trace", "{\"time\": 1, \"path\": \"/a\"}\n");
-    let own = [
-        "--trace: the trace has its own methods and paths",
-        "\nhint: omit the method",
-    ];
+    let own = ["--trace: the trace has its own methods and paths", "\nhint: omit the method"];
     let line = format!("load --trace {path} {}own", origin.url());
     run(&line).refused_in_a_line(&own);
     let ended = origin.load(&format!("--trace {path} -m PUT"));

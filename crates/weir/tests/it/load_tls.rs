@@ -1,4 +1,4 @@
-//! `weir load` over TLS against the real nginx, whose own log is the other witness.
+//! Tests of `weir load` over TLS with the real nginx, whose own log is compared.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use crate::load::{Server, only_status, reported};
 use crate::program::{Ended, HasAll, Running, weir, within};
 use crate::secure::{Authority, Identity, Logged, Nginx};
 
-/// Directives that let TLS 1.2 have every cipher that weir speaks with an RSA certificate.
+/// Directives that allow TLS 1.2 every cipher that weir supports with an RSA certificate.
 const ALL_RSA: &str = "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256:\
     ECDHE-RSA-CHACHA20-POLY1305;";
 
-/// Loads nginx and ends it; every request must have been answered with 200.
+/// Sends a load to nginx, which must answer every request with 200, and ends nginx.
 #[track_caller]
 fn load(authority: &Authority, directives: &str, line: &str) -> (LoadReport, Vec<Logged>) {
     let nginx = Nginx::start(authority, directives);
@@ -88,11 +88,9 @@ fn what_was_agreed_on_is_what_nginx_saw() {
 #[test]
 fn groups_are_as_asked_for() {
     let authority = Authority::new();
-    for (asked, group) in [
-        ("secp384r1", "secp384r1"),
-        ("P-256,x25519", "secp256r1"),
-        ("x25519", "x25519"),
-    ] {
+    for (asked, group) in
+        [("secp384r1", "secp384r1"), ("P-256,x25519", "secp256r1"), ("x25519", "x25519")]
+    {
         let line = format!("--groups {asked} -n 10 -c 2 -t 1");
         let (report, _) = load(&authority, ALL_RSA, &line);
         let tls = report.tls.expect("figures of TLS");
@@ -183,11 +181,7 @@ fn a_client_shows_its_certificate_where_it_must() {
     let shown = |one: &Identity| format!("--cert {} --key {}", one.certificate, one.key);
     let own = shown(&authority.issue(|_| {}));
     for version in ["1.2", "1.3"] {
-        load(
-            &authority,
-            &demand,
-            &format!("--tls {version} {own} -n 20 -c 2"),
-        );
+        load(&authority, &demand, &format!("--tls {version} {own} -n 20 -c 2"));
     }
     let elsewhere = Authority::new();
     let other = shown(&elsewhere.issue(|_| {}));
@@ -199,7 +193,7 @@ fn a_client_shows_its_certificate_where_it_must() {
     }
 }
 
-/// Asks nginx, of which nothing good comes; gives what weir said.
+/// Sends a load to an nginx that weir must not trust.
 fn distrusted(nginx: &Nginx, line: &str) -> Ended {
     let ended = nginx.load(&format!("-q -n 4 -c 2 -t 1 {line}"));
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
@@ -244,9 +238,7 @@ fn an_address_of_ones_own_choice_and_the_name_of_the_url() {
     let authority = Authority::new();
     let nginx = Nginx::start(&authority, "");
     let (ca, to) = (authority.file(), nginx.address);
-    let report = reported(&format!(
-        "--ca {ca} --to {to} -n 10 -c 2 https://weir.test/"
-    ));
+    let report = reported(&format!("--ca {ca} --to {to} -n 10 -c 2 https://weir.test/"));
     assert_eq!(report.counts.completed_whole, 10);
     for seen in nginx.log() {
         assert_eq!([&*seen.server_name, &*seen.host], ["weir.test"; 2]);
@@ -292,7 +284,7 @@ fn a_megabyte_each_way() {
     }
 }
 
-/// Without chunks, nginx ends content of a length that it does not know by the end of the connection.
+/// Tests content of unknown length without chunks, which nginx ends by closing the connection.
 #[test]
 fn content_until_the_close_is_whole_as_nginx_ends_it() {
     let authority = Authority::new();
@@ -342,15 +334,11 @@ fn a_flow_in_clear_beside_one_over_tls() {
     let origin = origin();
     let clear = format!("clear: -c 1 -n 10 http://{}/", origin.addresses()[0]);
     let (ca, url) = (authority.file(), nginx.url());
-    let line = [
-        "load", "-q", "--format", "json", "--ca", &ca, "--tls", "1.3",
-    ];
+    let line = ["load", "-q", "--format", "json", "--ca", &ca, "--tls", "1.3"];
     let more = ["-c", "2", "-t", "1", "-n", "20", "--flow", &clear, &url];
     let ended = Running::start(&mut weir(line.iter().chain(&more))).end();
     let report: LoadReport = serde_json::from_str(&ended.with_code(0).stdout).unwrap();
-    let [main, clear] = &report.flows[..] else {
-        panic!("{:?}", report.flows)
-    };
+    let [main, clear] = &report.flows[..] else { panic!("{:?}", report.flows) };
     let handshakes = main.tls.as_ref().map(|tls| tls.handshakes);
     assert_eq!((main.counts.completed_whole, handshakes), (20, Some(2)));
     assert_eq!((clear.counts.completed_whole, &clear.tls), (10, &None));

@@ -1,8 +1,8 @@
-//! `weir load` against servers that fail TLS halfway: counted as `tls` in the words of whoever
-//! noticed it, the other requests are answered, and the trial ends in time and in bounded memory.
+//! Tests of `weir load` with servers that fail TLS halfway: faults are counted as `tls` in the words of the code that
+//! noticed them, the other requests are answered, and the trial ends in time and in bounded memory.
 //!
-//! Faults of handshakes are met by connections that are kept, renewed after a few requests, and made
-//! for each request; all faults are met by a closed and by an open loop.
+//! Faults of handshakes are tested with connections that are kept, renewed after a few requests, and made for each
+//! request; all faults with a closed and an open loop.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ use crate::load_faults::{
 use crate::program::{HasAll, Running, peak_kib, row, weir, within};
 use crate::secure::Authority;
 
-/// How connections are used while handshakes fail.
+/// Connection policies while handshakes fail.
 const POLICIES: [&str; 3] = ["keep-alive", "5", "per-request"];
 
 /// Connections of each trial.
@@ -33,14 +33,10 @@ fn config() -> Arc<ServerConfig> {
     Authority::new().issue(|_| {}).server()
 }
 
-/// Loads a server of which each second connection meets the fault instead of a handshake, in all ways.
+/// Tests a server with the fault instead of a handshake on every second connection, with all policies and loads.
 fn shake((name, fault, words): Shaken) {
     let config = config();
-    let more = if words == [NO_HANDSHAKE] {
-        "-T 500ms"
-    } else {
-        ""
-    };
+    let more = if words == [NO_HANDSHAKE] { "-T 500ms" } else { "" };
     for policy in POLICIES {
         for load in LOADS {
             let server = Faulty::handshakes(2, Arc::clone(&config), move |victim| {
@@ -67,8 +63,8 @@ fn shake((name, fault, words): Shaken) {
     }
 }
 
-/// All errors are of TLS, in these words, and as many as there were faults; those of connections that
-/// were being opened at the end are nobody's.
+/// Checks that all errors are of TLS, in these words, and as many as there were faults. Connections that were being
+/// opened at the end need not count.
 #[track_caller]
 fn counted(line: &str, report: &LoadReport, faults: u64, words: &[&str]) {
     let errors = &report.errors;
@@ -89,8 +85,7 @@ fn counted(line: &str, report: &LoadReport, faults: u64, words: &[&str]) {
     within(count, fewest..=most);
 }
 
-/// The flight with which a server that follows the protocol answers the client; empty when
-/// the client is gone.
+/// Returns the flight with which a correct server answers the client; empty if the client is gone.
 fn flight(victim: &mut Victim) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut server = ServerConnection::new(config()).expect("a server");
@@ -112,16 +107,12 @@ fn flight(victim: &mut Victim) -> Vec<u8> {
 const CLOSED: &str = "connection closed during the handshake";
 const NO_HANDSHAKE: &str = "no complete TLS handshake within the timeout";
 
-/// A handshake that fails: its name, what the server does once the client has said hello (given the flight
-/// that it should send), and what the error says.
+/// A failing handshake: its name, the action of the server after the client's hello (given the flight that it should
+/// send), and words of the error.
 type Shaken = (&'static str, Does, &'static [&'static str]);
 
 const SHAKEN: [Shaken; 10] = [
-    (
-        "closed after the ClientHello",
-        |_, _| After::Close,
-        &[CLOSED],
-    ),
+    ("closed after the ClientHello", |_, _| After::Close, &[CLOSED]),
     (
         "closed in the middle of the ServerHello",
         |victim, flight| victim.close_after(&flight[..flight.len().min(40)]),
@@ -158,11 +149,7 @@ const SHAKEN: [Shaken; 10] = [
         |victim, _| victim.stall_after(&[22, 3, 3, 0xff, 0xff]),
         &["record longer than TLS allows"],
     ),
-    (
-        "never answered",
-        |victim, _| victim.stall(),
-        &[NO_HANDSHAKE],
-    ),
+    ("never answered", |victim, _| victim.stall(), &[NO_HANDSHAKE]),
     (
         "half a flight",
         |victim, flight| victim.stall_after(&flight[..flight.len() / 2]),
@@ -175,7 +162,7 @@ fn a_handshake_that_fails_is_counted_and_the_other_requests_are_answered() {
     SHAKEN.into_iter().for_each(shake);
 }
 
-/// Sends one byte at a time.
+/// A connection that is written one byte at a time.
 struct Trickle(TcpStream);
 
 impl Read for Trickle {
@@ -253,8 +240,8 @@ const CUT_OFF: Error = (
 const HALF_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Le";
 const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
 
-/// Faults behind a handshake: their name, what the server does, and the error. The ends between records
-/// are those of HTTP.
+/// Faults after a handshake: name, action of the server with its bytes, and error. Those between records are detected
+/// by HTTP.
 #[rustfmt::skip]
 const BROKEN: [(&str, Does, &[u8], Error); 8] = [
     ("closed inside a record", close_below, &[23, 3, 3, 0, 100, 1, 2, 3], INSIDE),
@@ -268,14 +255,18 @@ const BROKEN: [(&str, Does, &[u8], Error); 8] = [
     ("reset in the middle of a head", Victim::reset_after, HALF_HEAD, RESET),
 ];
 
-/// Over TLS, each [`EACH`]-th request meets the fault, in both ways.
+/// Tests the fault on each [`EACH`]-th request over TLS, by both kinds of load.
 #[test]
 fn a_fault_behind_a_handshake_is_counted_by_its_kind() {
     let config = config();
     for (name, does, bytes, error) in BROKEN {
         let fault = move |victim: &mut Victim| does(victim, bytes);
-        let start = || Faulty::secure_requests(EACH, Arc::clone(&config), fault);
-        meet(name, "-k", start, |report| lost(report, error));
+        meet(
+            name,
+            "-k",
+            || Faulty::secure_requests(EACH, Arc::clone(&config), fault),
+            |report| lost(report, error),
+        );
     }
 }
 
@@ -304,13 +295,15 @@ fn no_handshake_ever() {
     });
     let words = "alert received: internal_error (80)";
     for policy in ["keep-alive", "per-request"] {
-        let ended = server.load(&format!("-q -n 8 -k -c 2 -t 1 --connection {policy}"));
-        let ended = ended.with_code(1).says(&[words]);
+        let ended = server
+            .load(&format!("-q -n 8 -k -c 2 -t 1 --connection {policy}"))
+            .with_code(1)
+            .says(&[words]);
         ended.stderr.has_none(&["listening"]);
     }
 }
 
-/// The largest that weir's memory was, in KiB.
+/// Returns the largest memory of weir during a load, in KiB, and the report.
 fn peak_memory(server: &Faulty, flags: &str) -> (u64, LoadReport) {
     let line = format!("load -q --format json -k -t 1 {flags} {}", server.url());
     let mut load = Running::start(&mut weir(line.split_whitespace()));
@@ -356,11 +349,7 @@ fn memory_is_bounded_whatever_comes() {
         let server = Faulty::handshakes(2, Arc::clone(&config), fault);
         let (peak, report) = peak_memory(&server, "-n 40 -c 4 --connection per-request");
         let mut errors = report.errors.iter();
-        assert!(
-            errors.all(|error| error.kind == ErrorKind::Tls),
-            "{:?}",
-            report.errors
-        );
+        assert!(errors.all(|error| error.kind == ErrorKind::Tls), "{:?}", report.errors);
         within(peak, ..most);
     }
     // Far more content than was announced to nobody, then an end in the middle.

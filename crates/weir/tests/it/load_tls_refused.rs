@@ -1,4 +1,4 @@
-//! `weir load` with TLS that cannot be, or that is not there: one clear line, and what to do.
+//! Tests of `weir load` with impossible or missing TLS: one clear line and a hint.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -83,10 +83,9 @@ fn options_of_tls_are_for_https() {
 #[test]
 fn certificates_out_of_their_time() {
     let authority = Authority::new();
-    for (from, to, words) in [
-        (2001, 2002, "certificate expired"),
-        (4000, 4001, "certificate not valid yet"),
-    ] {
+    for (from, to, words) in
+        [(2001, 2002, "certificate expired"), (4000, 4001, "certificate not valid yet")]
+    {
         let identity = authority.issue(|params| {
             params.not_before = date_time_ymd(from, 1, 1);
             params.not_after = date_time_ymd(to, 1, 1);
@@ -141,7 +140,8 @@ fn http_on_a_port_that_speaks_tls() {
     ended.stderr.has_all(&["TLS", "\nhint: "]);
 }
 
-/// Loads real servers that answer otherwise than was meant: the result and the message say how, the exit code whether at all.
+/// Tests real servers that answer in an unintended way: the result and the message describe it, and the exit code is a
+/// failure only if no request was answered properly.
 #[test]
 fn answers_that_were_not_meant_are_named() {
     let authority = Authority::new();
@@ -181,10 +181,7 @@ fn answers_that_were_not_meant_are_named() {
         Faulty::answering(b"HTTP/1.1 308 Moved\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n");
     let (answered, _) = moved.report("-n 6 -c 2 -t 1 -m POST -b x");
     assert_eq!(moved.texts().len(), 6);
-    answered
-        .notes
-        .concat()
-        .has("(status 308), which weir does not follow");
+    answered.notes.concat().has("(status 308), which weir does not follow");
     let capacity = run(&format!("capacity -q http://{plain}/away"));
     capacity.did_nothing(1, &["status 307, Location: https://weir.test/b"]);
 }

@@ -1,9 +1,8 @@
-//! The program as its users meet it: the real binary, real sockets, and the real nginx.
+//! Tests of the program as its users run it: the real binary, real sockets, and the real nginx.
 //!
-//! What is looked at is what users and scripts rely on: results on standard output and nothing else
-//! there, one clear line and a hint on standard error, exit codes, run folders, and that nothing is
-//! left running. No test depends on how fast anything is; where something must happen first, it is
-//! waited for.
+//! The tests check what users and scripts rely on: results alone on standard output, one clear line and a hint on
+//! standard error, exit codes, run folders, and that nothing is left running. No test depends on speed; a test that
+//! depends on an event waits for it.
 
 mod agent;
 mod capacity;

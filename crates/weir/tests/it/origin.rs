@@ -1,4 +1,4 @@
-//! `weir origin`: an origin server by itself.
+//! Tests of `weir origin`, an origin server without a study.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,13 +9,13 @@ use rustix::process::Signal;
 
 use crate::program::{Ended, HasAll, Running, run, weir};
 
-/// An origin server on a free port, and its address.
+/// Starts an origin server on a free port, and returns it with its address.
 pub(crate) fn start(flags: &str) -> (Running, String) {
     let line = format!("origin --listen 127.0.0.1:0 {flags}");
     serving(Running::start(&mut weir(line.split_whitespace())))
 }
 
-/// An origin server that has been started, once it serves, and its address.
+/// Waits until a started origin server serves, and returns it with its address.
 pub(crate) fn serving(mut origin: Running) -> (Running, String) {
     let address = |origin: &Running| {
         let text = origin.stderr();
@@ -27,15 +27,13 @@ pub(crate) fn serving(mut origin: Running) -> (Running, String) {
     (origin, address)
 }
 
-/// The whole response to one request, on a connection of its own.
+/// Returns the whole response to one request, on a new connection.
 fn ask(address: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     let mut response = String::new();
     let asked = stream.write_all(request.as_bytes());
-    asked
-        .and_then(|()| stream.read_to_string(&mut response))
-        .expect("it answers and closes");
+    asked.and_then(|()| stream.read_to_string(&mut response)).expect("it answers and closes");
     response
 }
 

@@ -1,5 +1,5 @@
-//! Command lines of other load generators, typed after `weir load` and after `weir`: each works, or gets an answer that names
-//! the option and what weir has instead. Where that can be typed, it works as it is printed.
+//! Tests of other load generators' command lines after `weir load` and after `weir`: each works, or gets an answer that
+//! names the option and weir's replacement. A replacement that can be typed works as printed.
 
 use std::path::Path;
 
@@ -7,17 +7,13 @@ use crate::faulty::origin;
 use crate::load::Server;
 use crate::program::{Ended, HasAll, Running, row, weir};
 
-/// What weir has for an option is printed as it is to be typed.
+/// Value for a line whose answer can be typed.
 const TYPED: bool = true;
-/// There is no option of the same meaning.
+/// Value for a line without a replacement: weir has no option of the same meaning.
 const IN_WORDS: bool = false;
 
-/// A tool's command line; what the answer says, and whether there is something to type. Without an answer it works.
-type Line = (
-    &'static str,
-    &'static str,
-    Option<(&'static [&'static str], bool)>,
-);
+/// A tool's command line, the words of the answer, and [`TYPED`] or [`IN_WORDS`]. A line without an answer works.
+type Line = (&'static str, &'static str, Option<(&'static [&'static str], bool)>);
 
 #[rustfmt::skip]
 const LINES: [Line; 62] = [
@@ -104,10 +100,7 @@ fn lines_of_other_tools_work_or_are_answered() {
             "check.js",
             "import http from 'k6/http';\nexport const options = { scenarios: { a: { rate: 50, timeUnit: '1s', duration: '1s' } } };\nhttp.get('URL');\n",
         ),
-        (
-            "set.lua",
-            "wrk.method = \"PUT\"\nwrk.body = '{\"a\":1}'\nwrk.headers[\"X-A\"] = \"b\"\n",
-        ),
+        ("set.lua", "wrk.method = \"PUT\"\nwrk.body = '{\"a\":1}'\nwrk.headers[\"X-A\"] = \"b\"\n"),
         (
             "session.har",
             "{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": \"URL\"}}]}}",
@@ -160,17 +153,16 @@ fn what_weir_does_not_have_is_answered_with_what_it_has() {
     }
 }
 
-/// One line and a hint; what the hint says works.
+/// Checks that the answer is one line and a hint, and that the hint's command works.
 #[track_caller]
 fn answered(folder: &Path, ended: Ended, words: &[&str], typed: bool) {
     let ended = ended.did_nothing(2, words);
     ended.is_a_line();
     let (_, hint) = ended.stderr.split_once("hint: ").expect("a hint");
-    match typed {
-        false => hint.has("weir load --help"),
-        true => {
-            let line = hint.trim().strip_prefix("weir ").expect("weir's own line");
-            ends(folder, line).with_code(0);
-        }
+    if typed {
+        let line = hint.trim().strip_prefix("weir ").expect("weir's own line");
+        ends(folder, line).with_code(0);
+    } else {
+        hint.has("weir load --help");
     }
 }

@@ -1,4 +1,4 @@
-//! `weir parameters`: the table, one in full, and users' own.
+//! Tests of `weir parameters`: the table, one parameter in full, and users' own.
 
 use serde_json::Value;
 
@@ -12,8 +12,7 @@ fn all_are_in_the_table() {
         let is_there = |line: &str| line.split_whitespace().next() == Some(id);
         assert!(text.lines().any(is_there), "{id}:\n{text}");
     }
-    text.lines()
-        .for_each(|line| within(line.chars().count(), ..=100));
+    text.lines().for_each(|line| within(line.chars().count(), ..=100));
     let here = std::fs::read_to_string("/proc/sys/fs/file-max").expect("there is one");
     let line = text.lines().find(|line| line.contains("fs.file-max"));
     line.expect("a line").has(here.trim());
@@ -49,10 +48,7 @@ fn one_is_shown_in_full() {
     ]);
     // By what it is called in nginx's configuration, and not the first id that some proxy has.
     let kept = shown("keepalive");
-    assert!(
-        kept.starts_with("origin_keepalive\n  in the configuration of nginx\n"),
-        "{kept}"
-    );
+    assert!(kept.starts_with("origin_keepalive\n  in the configuration of nginx\n"), "{kept}");
     kept.has("  also        `weir parameters keepalive --proxy httpd`: ");
     shown("keepalive --proxy httpd").has_none(&["  also "]);
     shown("keepalive --proxy nginx").has("upstream { keepalive LEVEL; }");
@@ -79,10 +75,7 @@ fn programs_get_json() {
     assert_eq!(spelling["key"], "use-gzip");
     assert_eq!(spelling["values"]["on"], "true");
     assert!(of("fs.file-max").get("controllers").is_none());
-    assert_eq!(
-        listed("parameters gzip --format json"),
-        [of("gzip").clone()]
-    );
+    assert_eq!(listed("parameters gzip --format json"), [of("gzip").clone()]);
 }
 
 #[test]
@@ -135,7 +128,7 @@ fn users_add_their_own() {
     start("none.yaml").refused_in_a_line(&["cannot read none.yaml: "]);
 }
 
-/// The lab writes a directive that weir does not know, and nginx reads it.
+/// Checks that the lab writes a directive that weir does not know, and that nginx reads it.
 #[test]
 fn a_study_varies_what_a_user_added() {
     let place = Place::new();
@@ -147,9 +140,7 @@ fn a_study_varies_what_a_user_added() {
     let without = place.ends("run --check study.yaml");
     without.refused(&["unknown parameter `proxy_socket_keepalive`"]);
 
-    place
-        .ends("run study.yaml --parameters mine.yaml --out 'a run'")
-        .with_code(0);
+    place.ends("run study.yaml --parameters mine.yaml --out 'a run'").with_code(0);
     let written = place.read("arms/probes/nginx.conf");
     assert!(written.contains("proxy_socket_keepalive on;"), "{written}");
     place.assert_clean();

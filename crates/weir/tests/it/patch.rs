@@ -1,4 +1,4 @@
-//! `weir patch`: from run folders that were written here, with figures that are known.
+//! Tests of `weir patch` with run folders that are written here, with known figures.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -36,7 +36,8 @@ fn study(proxy: &str, arms: &str) -> Study {
         .unwrap_or_else(|errors| panic!("{}", errors.render(false)))
 }
 
-/// A run in which each arm carried so many times as much as the baseline, each block with other instances of the proxies.
+/// Writes a run in which each arm carried `times` as much as the baseline, each block with other instances of the
+/// proxies.
 fn run(folder: &Path, study: Study, times: &[f64]) {
     let header = fixture::header(study);
     let mut writer = RunWriter::create(folder, &header, "").expect("a folder");
@@ -58,11 +59,7 @@ fn run(folder: &Path, study: Study, times: &[f64]) {
         let part = Record::Part(Box::new(instances));
         writer.append(&part).expect("written");
     }
-    let end = EndRecord {
-        at: String::new(),
-        outcome: Outcome::Complete,
-        error: String::new(),
-    };
+    let end = EndRecord { at: String::new(), outcome: Outcome::Complete, error: String::new() };
     writer.append(&Record::End(end)).expect("written");
 }
 
@@ -94,23 +91,21 @@ fn patch(place: &Place, more: &str) -> Ended {
 const FORWARD: &str = "--- a/etc/n.conf\n+++ b/etc/n.conf\n@@ -1 +1 @@\n-gzip off;\n+gzip on;\n";
 const BACK: &str = "--- a/etc/n.conf\n+++ b/etc/n.conf\n@@ -1 +1 @@\n-gzip on;\n+gzip off;\n";
 
-/// A run with a configuration of the user's: `zipped` better, `shorter` better by less, `idle` not.
+/// Writes a run with a user's configuration: `zipped` is better, `shorter` is better by less, `idle` is not better.
 fn own(place: &Place, times: [f64; 5]) {
     let arms = "- {name: zipped, settings: {gzip: on, net.core.somaxconn: 4000}}\n\
                 - {name: shorter, settings: {keepalive_timeout: 5s}}\n\
                 - {name: idle, settings: {multi_accept: on}}\n";
     let study = study("{kind: nginx, configuration: /etc/n.conf}", arms);
     run(&place.path("own"), study, &times);
-    for (arm, forward, back) in [
-        ("zipped", FORWARD, BACK),
-        ("shorter", "shorter\n", "longer\n"),
-        ("idle", "", ""),
-    ] {
+    for (arm, forward, back) in
+        [("zipped", FORWARD, BACK), ("shorter", "shorter\n", "longer\n"), ("idle", "", "")]
+    {
         diffs(place, arm, forward, back);
     }
 }
 
-/// What is printed is applied, often as root.
+/// Checks the run's folder, because patches are applied, often as root.
 #[test]
 fn a_patch_that_others_could_have_written_is_not_printed() {
     let place = Place::new();
@@ -123,7 +118,7 @@ fn a_patch_that_others_could_have_written_is_not_printed() {
     assert_eq!(patch(&place, "").with_code(0).stdout, FORWARD);
 }
 
-/// What the lab keeps of an arm.
+/// Writes the diffs that the lab keeps of an arm.
 fn diffs(place: &Place, arm: &str, forward: &str, back: &str) {
     let folder = place.path(&format!("own/arms/{arm}"));
     fs::create_dir_all(&folder).expect("a folder");
@@ -154,7 +149,7 @@ fn the_best_arms_diff_is_printed_with_what_it_rests_on() {
     idle.says(&["idle changes nothing in /etc/n.conf: there is nothing to apply"]);
 }
 
-/// An interval that is none is printed as the report prints it.
+/// Checks that a missing interval is printed as in the report.
 #[test]
 fn one_block_gives_no_interval() {
     let place = Place::new();
@@ -167,7 +162,7 @@ fn one_block_gives_no_interval() {
     ended.says(&["completed rate 1.300× (–) of baseline"]);
 }
 
-/// What is printed is taken by patch(1), there and back.
+/// Applies the printed diff by patch(1), and reverts it.
 #[test]
 fn the_diff_can_be_applied_and_taken_back() {
     let place = Place::new();
@@ -209,7 +204,7 @@ fn what_nothing_speaks_for_is_not_given_unasked() {
     assert_eq!(zipped.stdout, FORWARD);
 }
 
-/// Better than the step before it, which carried half as much as the baseline.
+/// Tests an arm that is better than the step before it, which carried half as much as the baseline.
 #[test]
 fn a_step_must_make_up_for_what_the_ones_before_it_lost() {
     for (times, code) in [([1.0, 1.0, 0.5, 0.6], 1), ([1.0, 1.0, 0.9, 1.2], 0)] {
@@ -219,8 +214,7 @@ fn a_step_must_make_up_for_what_the_ones_before_it_lost() {
         let mut study = study("{kind: nginx, settings: {worker_processes: 1}}", arms);
         study.arms[3].against = 2;
         run(&place.path("own"), study, &times);
-        let ended = patch(&place, "").with_code(code);
-        let ended = ended.says(&["then: better: completed rate 1."]);
+        let ended = patch(&place, "").with_code(code).says(&["then: better: completed rate 1."]);
         assert_eq!(ended.stdout.contains("keepalive 64"), code == 0);
     }
 }
@@ -248,11 +242,9 @@ fn without_a_configuration_of_the_users_directives_are_printed() {
                 - {name: other, proxy: {kind: nginx, stock: none, settings: {worker_processes: 2}}}\n";
     let study = study("{kind: nginx, settings: {worker_processes: 1}}", arms);
     run(&place.path("own"), study, &[1.0, 1.0, 1.3, 1.0, 1.0]);
-    let best = patch(&place, "").with_code(0);
-    let best = best.says(&[
-        "this run has no configuration of yours",
-        "{logs} stands for",
-    ]);
+    let best = patch(&place, "")
+        .with_code(0)
+        .says(&["this run has no configuration of yours", "{logs} stands for"]);
     let lines: Vec<&str> = best.stdout.lines().collect();
     assert!(lines.contains(&"upstream: keepalive 64"), "{lines:?}");
     best.stdout.has("http: access_log ");
@@ -268,7 +260,7 @@ fn without_a_configuration_of_the_users_directives_are_printed() {
     baseline.says(&["compared with nothing"]);
 }
 
-/// The program's arguments and environment are in no file of the user's, and in no diff of it.
+/// Checks that the program's arguments and environment, which are in no file of the user's, are listed beside the diff.
 #[test]
 fn what_the_program_is_started_with_is_told() {
     let place = Place::new();
@@ -280,13 +272,11 @@ fn what_the_program_is_started_with_is_told() {
     for (arm, told) in [("collected", "gogc = 400\n"), ("other", "gogc = 200\n")] {
         diffs(&place, arm, "", "");
         let said = patch(&place, &format!("--arm {arm}")).with_code(0);
-        said.says(&[&format!(
-            "the arm also has, outside of configuration files: {told}"
-        )]);
+        said.says(&[&format!("the arm also has, outside of configuration files: {told}")]);
     }
 }
 
-/// Run folders from before there were several proxies have no word of them.
+/// Reads run folders from before there were several proxies, which lack the fields about them.
 #[test]
 fn runs_of_before_are_still_read() {
     let place = Place::new();
@@ -301,16 +291,12 @@ fn runs_of_before_are_still_read() {
     assert!(!study.contains_key("launchers"));
     fs::write(&path, header.to_string()).expect("written");
     let directives = patch(&place, "").with_code(0).stdout;
-    assert!(
-        directives.starts_with("upstream: keepalive 64\n"),
-        "{directives}"
-    );
-    let report = place.ends("report own --format json");
-    let report = report.with_code(0).stdout;
+    assert!(directives.starts_with("upstream: keepalive 64\n"), "{directives}");
+    let report = place.ends("report own --format json").with_code(0).stdout;
     report.has_none(&["\"pairs\"", "\"counters\""]);
 }
 
-/// Whoever looks at a terminal may have others behind them; a file is to be applied.
+/// Checks that secrets are masked on a terminal, where others may look on, but not in a file, which is to be applied.
 #[test]
 fn secrets_around_a_change_are_masked_on_a_terminal_alone() {
     let place = Place::new();
@@ -321,9 +307,7 @@ fn secrets_around_a_change_are_masked_on_a_terminal_alone() {
     assert_eq!(patch(&place, "").with_code(0).stdout, diff);
     let line = format!("{} patch own", env!("CARGO_BIN_EXE_weir"));
     let mut script = std::process::Command::new("script");
-    script
-        .args(["-qec", &line, "/dev/null"])
-        .current_dir(place.path(""));
+    script.args(["-qec", &line, "/dev/null"]).current_dir(place.path(""));
     let shown = Running::start(&mut script).end().with_code(0).stdout;
     shown.has_all(&[
         "+gzip on;",

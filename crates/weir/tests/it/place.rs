@@ -1,5 +1,5 @@
-//! A place for one test's runs: a study, a run folder, and a folder for temporary files of its own, so
-//! that whatever is left behind is known to be this run's.
+//! A place for one test's runs: a study, a run folder, and a separate folder for temporary files, so that all remaining
+//! files and processes are known to be of this run.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,10 +17,11 @@ use weir_record::Run;
 
 use crate::program::{Ended, Running, behind, wait_until, weir};
 
-/// A user of no name, who may not make namespaces. Not the one as whom strangers show in a user namespace.
+/// Id of a user without a name, who may not make namespaces. It differs from the id that foreign users have in a user
+/// namespace.
 const NOBODY: u32 = 54_321;
 
-/// A study of a proxy under some loads, with more lines.
+/// Returns a study of a proxy under some loads, with more lines.
 pub(crate) fn study(proxy: &str, loads: &str, more: &str) -> String {
     format!(
         "weir: 1\nname: tried\nquestion: Is it so?\nproxy: {proxy}\nloads:\n{loads}\n\
@@ -28,7 +29,7 @@ pub(crate) fn study(proxy: &str, loads: &str, more: &str) -> String {
     )
 }
 
-/// Ends a process of a test's own at once.
+/// Kills a process of a test.
 pub(crate) fn kill(pid: u32) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("not zero");
     kill_process(pid, Signal::KILL).expect("a process of this test's");
@@ -39,7 +40,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Fails without nginx: to pass would say that something was looked at.
+    /// Creates a place. Fails without nginx, since the tests would otherwise pass without testing anything.
     pub(crate) fn new() -> Place {
         weir_sut::find(ProxyKind::Nginx, None)
             .expect("these tests need nginx: apt-get install nginx-light");
@@ -53,7 +54,7 @@ impl Place {
         place
     }
 
-    /// A path in here.
+    /// Returns a path in this place.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -62,7 +63,7 @@ impl Place {
         self.path("temporary")
     }
 
-    /// Where [`Place::run`] has its run.
+    /// Returns the run folder of [`Place::run`].
     pub(crate) fn run_folder(&self) -> PathBuf {
         self.path("a run")
     }
@@ -73,19 +74,19 @@ impl Place {
         path
     }
 
-    /// A program with this text, such as a script of the shell.
+    /// Writes an executable program with this text, such as a shell script.
     pub(crate) fn program(&self, name: &str, text: &str) -> PathBuf {
         let text = self.write(&format!("{name}.text"), text);
         self.installed(&text, name)
     }
 
-    /// A copy of weir, which another user may run: the build's folder may be closed to others.
+    /// Returns a copy of weir that other users may run: the build's folder may be closed to others.
     pub(crate) fn copy_of_weir(&self) -> PathBuf {
         self.installed(Path::new(env!("CARGO_BIN_EXE_weir")), "weir")
     }
 
-    /// Copied by a process of its own: what this one holds open for writing, a child that another test
-    /// starts just then holds too, and no kernel runs a program that anybody may write to.
+    /// Copies a program by a separate process. A file that this process holds open for writing is also held by any
+    /// child that another test starts just then, and the kernel runs no program that is open for writing.
     fn installed(&self, from: &Path, name: &str) -> PathBuf {
         let to = self.path(name);
         let mut install = Command::new("install");
@@ -94,14 +95,14 @@ impl Place {
         to
     }
 
-    /// The text of a file of the run.
+    /// Returns the text of a file of the run.
     #[track_caller]
     pub(crate) fn read(&self, name: &str) -> String {
         let path = self.run_folder().join(name);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// weir with these arguments, here.
+    /// Returns a command that runs weir here with these arguments.
     pub(crate) fn weir(&self, arguments: &[&str]) -> Command {
         let mut command = weir(arguments);
         command.env("TMPDIR", self.temporary());
@@ -109,22 +110,22 @@ impl Place {
         command
     }
 
-    /// weir with the words of a shell's line, here and to its end.
+    /// Runs weir here with the words of a shell line, to its end.
     pub(crate) fn ends(&self, line: &str) -> Ended {
         let words = shlex::split(line).expect("a line of a shell");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Running::start(&mut self.weir(&words)).end()
     }
 
-    /// `weir run` of a study with this text as a user who is not root: as nobody, where tests are root.
-    /// It has no network namespaces.
+    /// Runs `weir run` of a study with this text as a user who is not root: as nobody, if tests run as root. It has no
+    /// network namespaces.
     pub(crate) fn run_without_root(&self, study: &str) -> Ended {
         let mut command = self.without_root(study);
         command.env("WEIR_USER_NAMESPACE", "0");
         Running::start(&mut command).end()
     }
 
-    /// The same, with the network namespaces that this user may have.
+    /// Returns a command for the same run, with the network namespaces that this user may have.
     pub(crate) fn without_root(&self, study: &str) -> Command {
         let study = self.write("study.yaml", study);
         let mut command = Command::new(self.copy_of_weir());
@@ -140,23 +141,23 @@ impl Place {
         command
     }
 
-    /// Waits until so many trials are recorded.
+    /// Waits until `count` trials are recorded.
     pub(crate) fn await_trials(&self, run: &mut Running, count: usize) {
         run.wait_until("some blocks", |_| self.trials() >= count);
     }
 
-    /// Trials that are recorded so far.
+    /// Returns the number of trials recorded so far.
     pub(crate) fn trials(&self) -> usize {
         self.records_with(r#""record":"trial""#)
     }
 
-    /// `weir run` of a study with this text.
+    /// Starts `weir run` of a study with this text.
     pub(crate) fn run(&self, study: &str) -> Running {
         self.write("study.yaml", study);
         Running::start(&mut self.weir(&["run", "study.yaml", "--out", "a run"]))
     }
 
-    /// A whole run of a study with this text that ends well and leaves nothing, and its records.
+    /// Runs a study with this text to its end, which must succeed and leave nothing, and returns its records.
     #[track_caller]
     pub(crate) fn measured(&self, study: &str) -> (Ended, Run) {
         let ended = self.run(study).end().with_code(0);
@@ -164,14 +165,14 @@ impl Place {
         (ended, self.records())
     }
 
-    /// As [`Place::run`] of a study that is there already, started by a shell that sets limits first.
+    /// Like [`Place::run`], to the end, of an existing study; a shell sets limits first.
     pub(crate) fn run_behind(&self, before: &str) -> Ended {
         let mut shell = behind(before, "run study.yaml --out 'a run'");
         let shell = shell.env("TMPDIR", self.temporary());
         Running::start(shell.current_dir(self.folder.path())).end()
     }
 
-    /// What the run has recorded.
+    /// Reads the run's records.
     #[track_caller]
     pub(crate) fn records(&self) -> Run {
         Run::read(&self.run_folder()).expect("the run can be read")
@@ -181,35 +182,36 @@ impl Place {
         self.ends("run --resume 'a run'")
     }
 
-    /// Lines of the run's records so far that hold some words.
+    /// Returns the number of lines in the run's records that contain some words.
     pub(crate) fn records_with(&self, words: &str) -> usize {
         let text = fs::read_to_string(self.run_folder().join("records.jsonl")).unwrap_or_default();
         text.lines().filter(|line| line.contains(words)).count()
     }
 
-    /// The proxies' processes that live now, masters with their workers.
+    /// Returns the proxies' running processes, masters with their workers.
     pub(crate) fn proxies(&self) -> Vec<ProcessId> {
-        let all = proxies_in(&self.temporary()).into_iter();
-        all.filter_map(|pid| ProcessId::of(pid).ok()).collect()
+        proxies_in(&self.temporary())
+            .into_iter()
+            .filter_map(|pid| ProcessId::of(pid).ok())
+            .collect()
     }
 
-    /// Process numbers of the first processes of the proxies.
+    /// Returns the ids of the proxies' first processes.
     pub(crate) fn masters(&self) -> Vec<u32> {
         masters_in(&self.temporary())
     }
 
-    /// No process and no file is left of what was started here.
+    /// Checks that no process and no file is left of what was started here.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
         let left = processes_in(&self.temporary()).into_iter();
-        let left: Vec<String> = left
-            .map(|pid| format!("{pid} {}", command_line(pid).unwrap_or_default()))
-            .collect();
+        let left: Vec<String> =
+            left.map(|pid| format!("{pid} {}", command_line(pid).unwrap_or_default())).collect();
         assert_eq!(left, [""; 0], "processes");
         assert_eq!(names_in(&self.temporary()), [""; 0], "files");
     }
 
-    /// All of these processes end without anybody's help.
+    /// Waits until all of these processes have ended by themselves.
     pub(crate) fn await_end_of(&self, processes: &[ProcessId]) {
         wait_until("the end of the proxies", || {
             processes.iter().all(|process| !process.is_alive())
@@ -218,7 +220,7 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// A test that failed because proxies live on ends them all the same.
+    /// Ends proxies that are still running after a failed test.
     fn drop(&mut self) {
         for master in self.masters() {
             if let Some(pid) = Pid::from_raw(master.cast_signed()) {
@@ -229,7 +231,7 @@ impl Drop for Place {
     }
 }
 
-/// What an arm's proxy was running with, its last instance.
+/// Returns the record of the last instance of an arm's proxy.
 pub(crate) fn proxy_of<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
     let mut proxies = run.records.iter().filter_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
@@ -238,48 +240,52 @@ pub(crate) fn proxy_of<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
     proxies.next_back()
 }
 
-/// Ends of sessions, in order.
+/// Returns the outcomes of the run's sessions, in order.
 pub(crate) fn outcomes(run: &Run) -> Vec<Outcome> {
-    let ends = run.records.iter().filter_map(|record| match record {
-        Record::End(end) => Some(end.outcome),
-        _ => None,
-    });
-    ends.collect()
+    run.records
+        .iter()
+        .filter_map(|record| match record {
+            Record::End(end) => Some(end.outcome),
+            _ => None,
+        })
+        .collect()
 }
 
-/// All slices of an arm under a load.
+/// Returns all slices of an arm under a load.
 pub(crate) fn slices<'r>(run: &'r Run, load: &str, arm: &str) -> Vec<&'r SliceRecord> {
-    let trials = run.trials_of(load, arm).into_iter();
-    trials.flat_map(|trial| &trial.slices).collect()
+    run.trials_of(load, arm).into_iter().flat_map(|trial| &trial.slices).collect()
 }
 
-/// A figure of an arm under a load, summed over its slices.
+/// Returns a figure of an arm under a load, summed over its slices.
 pub(crate) fn sum(run: &Run, load: &str, arm: &str, of: fn(&SliceRecord) -> u64) -> u64 {
     slices(run, load, arm).into_iter().map(of).sum()
 }
 
-/// The names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 pub(crate) fn names_in(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder").flatten();
-    let mut names: Vec<_> = entries
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .expect("a folder")
+        .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
     names
 }
 
-/// Processes that have to do with a folder: their command line names it, or their own folder or a file
-/// that they hold open is below it. A proxy that is started in its prefix with relative paths names
-/// nothing, and one that changes its folder still writes its logs.
+/// Returns processes that use a folder: their command line names it, or their working folder or an open file is below
+/// it. All are checked because a proxy that is started in its prefix with relative paths names no folder, and one that
+/// changes its folder still writes its logs.
 pub(crate) fn processes_in(folder: &Path) -> Vec<u32> {
     let own = std::process::id();
-    let all = fs::read_dir("/proc").expect("/proc").flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|&pid| pid != own && has_to_do_with(pid, folder))
+    fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&pid| pid != own && has_to_do_with(pid, folder))
         .collect()
 }
 
-/// Those among them that are proxies, or are about to become one.
+/// Returns the processes among them that are proxies, or are about to become one.
 pub(crate) fn proxies_in(folder: &Path) -> Vec<u32> {
     let is_proxy = |pid: &u32| {
         let program = fs::read_link(format!("/proc/{pid}/exe"));
@@ -292,17 +298,16 @@ pub(crate) fn proxies_in(folder: &Path) -> Vec<u32> {
     found
 }
 
-/// Those of the proxies that have no parent among them.
+/// Returns the proxies that have no parent among them.
 pub(crate) fn masters_in(folder: &Path) -> Vec<u32> {
     let all = proxies_in(folder);
-    let children = |pid: &u32| children(*pid).unwrap_or_default();
-    let below: Vec<u32> = all.iter().flat_map(children).collect();
+    let below: Vec<u32> = all.iter().flat_map(|pid| children(*pid).unwrap_or_default()).collect();
     let mut masters = all;
     masters.retain(|pid| !below.contains(pid));
     masters
 }
 
-/// `weir launch`, which becomes a proxy.
+/// Returns true for `weir launch`, which becomes a proxy.
 fn is_launched(pid: u32) -> bool {
     command_line(pid).is_ok_and(|line| line.split(' ').nth(1) == Some("launch"))
 }

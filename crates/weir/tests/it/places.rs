@@ -1,4 +1,4 @@
-//! `weir run --place`: roles on several hosts, which are network namespaces with a real sshd each.
+//! Tests of `weir run --place`: roles on several hosts, which are network namespaces with a real sshd each.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::place::{names_in, proxy_of};
 use crate::places_support::{Lan, Like};
 use crate::program::HasAll;
 
-/// Two arms and no pilot: what has to be there, as short as can be.
+/// A study of two arms without a pilot, as short as possible.
 const STUDY: &str = "\
 weir: 1
 name: two-hosts
@@ -24,7 +24,7 @@ arms:
 blocks: {slice: 50ms, at-least: 6, instances: 2}
 ";
 
-/// The same with kernel settings in one arm.
+/// The same study with kernel settings in one arm.
 const KERNEL: &str = "\
 weir: 1
 name: backlog-elsewhere
@@ -38,20 +38,19 @@ arms:
 blocks: {slice: 50ms, at-least: 6, instances: 1}
 ";
 
-/// Ten hours: a clock that is wrongly taken for this host's is seen at once.
+/// Ten hours: a clock that is wrongly taken for this host's is detected at once.
 const AHEAD: Duration = Duration::from_secs(36_000);
 
-/// Whoever is a minute late has misread a clock; a busy machine is late by milliseconds.
+/// Lateness in nanoseconds that shows a misread clock; a busy machine is late by milliseconds.
 const LATE_NS: u64 = 60_000_000_000;
 
-/// Every counter that some host has read is there, and readings belong to their slices.
+/// Checks that every counter of every host is recorded, and that readings belong to their slices.
 #[track_caller]
 fn counted(run: &Run) {
     let trials: Vec<&TrialRecord> = run.trials().collect();
     assert!(!trials.is_empty());
     let sum = |of: fn(&weir_model::record::SliceRecord) -> u64| -> u64 {
-        let slices = trials.iter().flat_map(|trial| &trial.slices);
-        slices.map(of).sum()
+        trials.iter().flat_map(|trial| &trial.slices).map(of).sum()
     };
     assert!(trials.iter().any(|trial| trial.first_byte.p50 > 0));
     let completed = sum(|slice| slice.completed_whole);
@@ -72,10 +71,7 @@ fn counted(run: &Run) {
     let late = parts().sum::<u64>() as f64 / measured as f64;
     let at_origin = sum(|slice| slice.origin_requests);
     let share = at_origin as f64 / completed as f64;
-    assert!(
-        (share - 1.0).abs() < 0.1 + late,
-        "{at_origin} of {completed}, {late}"
-    );
+    assert!((share - 1.0).abs() < 0.1 + late, "{at_origin} of {completed}, {late}");
     for record in &run.records {
         if let Record::Part(part) = record {
             assert!(part.late_ns < LATE_NS, "{} ns late", part.late_ns);
@@ -84,12 +80,9 @@ fn counted(run: &Run) {
     }
 }
 
-/// A host whose clock is wrong.
+/// Returns a host whose clock is wrong.
 fn ahead(times: u32) -> Like {
-    Like {
-        ahead: AHEAD * times,
-        ..Like::default()
-    }
+    Like { ahead: AHEAD * times, ..Like::default() }
 }
 
 #[track_caller]
@@ -109,10 +102,7 @@ fn the_proxies_on_a_host_whose_clock_is_another() {
     lan.assert_clean();
     let run = complete(&lan);
     assert_eq!(run.header.network, NetworkUsed::Hosts);
-    let places = PlacesUsed {
-        proxy: Some("web1".to_owned()),
-        ..PlacesUsed::default()
-    };
+    let places = PlacesUsed { proxy: Some("web1".to_owned()), ..PlacesUsed::default() };
     assert_eq!(run.header.places, places);
     counted(&run);
     let parts = run.records.iter().filter_map(|record| match record {
@@ -120,29 +110,20 @@ fn the_proxies_on_a_host_whose_clock_is_another() {
         _ => None,
     });
     for part in parts {
-        let ahead = part
+        let found = part
             .clocks
             .iter()
-            .map(|clock| (&*clock.host, clock.ahead_ns));
-        let web1 = ahead.filter(|(host, _)| *host == "web1").map(|(_, ns)| ns);
-        let found = web1.sum::<i64>().unsigned_abs();
-        assert!(
-            found.abs_diff(AHEAD.as_nanos() as u64) < LATE_NS,
-            "{:?}",
-            part.clocks
-        );
+            .map(|clock| (&*clock.host, clock.ahead_ns))
+            .filter(|(host, _)| *host == "web1")
+            .map(|(_, ns)| ns)
+            .sum::<i64>()
+            .unsigned_abs();
+        assert!(found.abs_diff(AHEAD.as_nanos() as u64) < LATE_NS, "{:?}", part.clocks);
     }
     let around = run.header.surroundings.as_ref().unwrap();
     let inbound = around.inbound().unwrap();
-    assert!(
-        inbound.forth.is_some() && inbound.back.is_some(),
-        "{around:?}"
-    );
-    let web1 = around
-        .hosts
-        .iter()
-        .find(|host| host.host == "web1")
-        .unwrap();
+    assert!(inbound.forth.is_some() && inbound.back.is_some(), "{around:?}");
+    let web1 = around.hosts.iter().find(|host| host.host == "web1").unwrap();
     let (found, error) = web1.clock.unwrap();
     let off = found.unsigned_abs().abs_diff(AHEAD.as_nanos() as u64);
     assert!(off < LATE_NS && error < LATE_NS, "{web1:?}");
@@ -176,16 +157,12 @@ fn a_configuration_that_is_on_the_proxy_s_host_alone() {
     let Some(lan) = Lan::of(&[like]) else { return };
     assert!(!Path::new("/run/shop").exists(), "it is not here");
     let study = STUDY
-        .replace(
-            "settings: {worker_processes: 1}",
-            "configuration: /run/shop/nginx.conf",
-        )
+        .replace("settings: {worker_processes: 1}", "configuration: /run/shop/nginx.conf")
         .replace("origin_keepalive: 8", "keepalive_requests: 50");
     lan.run(&study, "--place proxy=web1").end().with_code(0);
     lan.assert_clean();
     counted(&complete(&lan));
-    let patch = lan.place.ends("patch 'a run' --arm keeps-origin");
-    let patch = patch.with_code(0).stdout;
+    let patch = lan.place.ends("patch 'a run' --arm keeps-origin").with_code(0).stdout;
     patch.has_all(&["--- a/run/shop/nginx.conf", "+    keepalive_requests 50;"]);
     let there = lan.host(1).root().join("run/shop");
     assert_eq!(names_in(&there), ["nginx.conf", "sites"]);
@@ -194,9 +171,7 @@ fn a_configuration_that_is_on_the_proxy_s_host_alone() {
     // What is wrong with it is said of the file there.
     let study = study.replace("shop/nginx.conf", "shop/other.conf");
     lan.place.write("study.yaml", &study);
-    let ended = lan
-        .starts("run study.yaml --out 'another run' --place proxy=web1")
-        .end();
+    let ended = lan.starts("run study.yaml --out 'another run' --place proxy=web1").end();
     let stderr = ended.with_code(2).stderr;
     assert!(stderr.contains("/run/shop/other.conf"), "{stderr}");
     lan.assert_clean();
@@ -230,17 +205,11 @@ fn everything_on_another_host_has_network_namespaces_there() {
     let run = complete(&lan);
     assert_eq!(run.header.network, NetworkUsed::Namespaces { mtu: 1500 });
     counted(&run);
-    let effective = &proxy_of(&run, "short-queue")
-        .expect("it was started")
-        .effective;
+    let effective = &proxy_of(&run, "short-queue").expect("it was started").effective;
     assert_eq!(effective["net.core.somaxconn"], "77");
     assert_eq!(effective["listen-backlog"], "77");
     assert_eq!(host.does("cat /proc/sys/net/core/somaxconn"), backlog);
-    assert_eq!(
-        host.does("ip -o link | wc -l"),
-        "4",
-        "lo, wire, taken0 and taken1"
-    );
+    assert_eq!(host.does("ip -o link | wc -l"), "4", "lo, wire, taken0 and taken1");
 }
 
 #[test]
@@ -248,10 +217,8 @@ fn a_run_goes_on_where_it_was_begun() {
     let Some(lan) = Lan::of(&[Like::default(), Like::default()]) else {
         return;
     };
-    let mut running = lan.run(
-        &STUDY.replace("duration: 2s", "duration: 20s"),
-        "--place proxy=web1",
-    );
+    let mut running =
+        lan.run(&STUDY.replace("duration: 2s", "duration: 20s"), "--place proxy=web1");
     lan.place.await_trials(&mut running, 6);
     running.signal(Signal::INT);
     running.end().with_code(130);

@@ -1,4 +1,4 @@
-//! `--place generator=HOST,HOST`: a load that several hosts send together.
+//! Tests of `--place generator=HOST,HOST`: a load that several hosts send together.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::places_support::{Lan, Like};
 use crate::program::{HasAll, within};
 use crate::ssh_support::signal;
 
-/// Two arms under a given rate, as short as can be.
+/// A study of two arms under a given rate, as short as possible.
 const STUDY: &str = "\
 weir: 1
 name: two-generators
@@ -24,16 +24,17 @@ arms:
 blocks: {slice: 50ms, at-least: 6, instances: 1}
 ";
 
-/// Hosts whose clocks are an hour apart from each other.
+/// Returns hosts whose clocks are an hour apart from each other.
 fn lan(hosts: u32) -> Option<Lan> {
-    let ahead = |number| Like {
-        ahead: Duration::from_secs(3600) * number,
-        ..Like::default()
-    };
-    Lan::of(&(1..=hosts).map(ahead).collect::<Vec<_>>())
+    Lan::of(
+        &(1..=hosts)
+            .map(|number| Like { ahead: Duration::from_secs(3600) * number, ..Like::default() })
+            .collect::<Vec<_>>(),
+    )
 }
 
-/// A start that takes the wrong clock for another is off by an hour; a busy machine by milliseconds.
+/// Checks that generators started together: a wrong clock would be off by an hour, a busy machine is off by
+/// milliseconds.
 #[track_caller]
 fn assert_together(starts: &[GeneratorStart], hosts: usize) {
     assert_eq!(starts.len(), hosts);
@@ -41,7 +42,7 @@ fn assert_together(starts: &[GeneratorStart], hosts: usize) {
     assert!(spread < 200_000_000 && unsure < 200_000_000, "{starts:?}");
 }
 
-/// Whoever is killed leaves files, which are removed as its hint says.
+/// Removes the files of a killed run, with the command of its hint.
 #[track_caller]
 fn restored(lan: &Lan) {
     lan.starts("restore --host web2").end().with_code(0);
@@ -78,11 +79,7 @@ fn four_generators_send_what_one_sends_and_their_histograms_are_added() {
     within(at(&one, 0.5), 5.0..);
     within(at(&four, 0.5), 5.0..);
 
-    let starts: Vec<_> = four
-        .generators
-        .iter()
-        .map(|one| one.start.clone())
-        .collect();
+    let starts: Vec<_> = four.generators.iter().map(|one| one.start.clone()).collect();
     assert_together(&starts, 4);
     let names: Vec<&str> = starts.iter().map(|start| &*start.host).collect();
     assert_eq!(names, ["web1", "web2", "web3", "web4"]);
@@ -95,9 +92,8 @@ fn four_generators_send_what_one_sends_and_their_histograms_are_added() {
     assert_eq!(sum.len(), four.response_time.count);
     assert!(sum == read(&four.response_time), "bucket by bucket");
 
-    let said = lan.starts(&format!(
-        "load http://{address}/ -c 8 -d 1s --place generator=web1,web2"
-    ));
+    let said =
+        lan.starts(&format!("load http://{address}/ -c 8 -d 1s --place generator=web1,web2"));
     let said = said.end().with_code(0).stdout;
     said.has_all(&["of 2 generators", "web1: ", "web2: ", "apart, by clocks"]);
 }
@@ -129,10 +125,7 @@ fn a_study_under_a_load_of_two_generators() {
     assert_eq!(run.header.places.generator.as_deref(), Some("web1"));
     assert_eq!(run.header.places.more_generators, ["web2"]);
     let links = &run.header.surroundings.as_ref().unwrap().links;
-    let from: Vec<_> = links
-        .iter()
-        .filter_map(|link| link.host.as_deref())
-        .collect();
+    let from: Vec<_> = links.iter().filter_map(|link| link.host.as_deref()).collect();
     assert_eq!(from, ["web1", "web2"]);
     for trial in run.trials() {
         let slices = &trial.slices;
@@ -155,9 +148,7 @@ fn a_study_under_a_load_of_two_generators() {
         })
         .collect();
     assert!(!parts.is_empty());
-    parts
-        .iter()
-        .for_each(|part| assert_together(&part.starts, 2));
+    parts.iter().for_each(|part| assert_together(&part.starts, 2));
     let report = lan.place.read("report.md");
     report.has_all(&["on each of web1, web2", "generators started apart"]);
 }
@@ -175,9 +166,7 @@ fn the_capacity_of_a_url_is_searched_by_two_generators() {
     lan.assert_clean();
     let run = lan.records();
     assert_eq!(run.header.places.more_generators, ["web2"]);
-    let shared = run
-        .trials_in(|_| true)
-        .filter(|it| it.generators.len() == 2);
+    let shared = run.trials_in(|_| true).filter(|it| it.generators.len() == 2);
     assert!(shared.count() >= 4);
 }
 
@@ -195,9 +184,7 @@ fn a_run_whose_generator_is_lost_ends_and_goes_on_with_the_same_hosts() {
     restored(&lan);
 
     let resume = "run --resume 'a run'";
-    let other = lan
-        .starts(&format!("{resume} --place generator=web1"))
-        .end();
+    let other = lan.starts(&format!("{resume} --place generator=web1")).end();
     other.refused(&["it started with the generators on web1, web2"]);
     let mut again = lan.starts(resume);
     let blocks = lan.place.trials();

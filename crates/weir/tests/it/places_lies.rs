@@ -1,5 +1,5 @@
-//! Agents that lie: a process behind a real ssh that hands on what `weir agent` says, but for one lie. Each run
-//! ends with what is wrong, soon and in little memory, and nobody but its own is asked.
+//! Tests of agents that lie: a process behind a real ssh passes on the messages of `weir agent`, except for one lie.
+//! Each run ends with the right error, soon and in little memory, and connects to no other address.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use crate::places_support::{Lan, Like};
 use crate::program::{HasAll, peak_kib, row};
 
-/// In the process that lies: which lie.
+/// Variable that names the lie, in the process that tells it.
 const LIE: &str = "WEIR_TEST_LIE";
-/// And where it is told.
+/// Variable with the path of its output.
 const TOLD_TO: &str = "WEIR_TEST_TOLD_TO";
 
-/// Somebody on weir's own host who is not the run's.
+/// Address on weir's own host that does not belong to the run.
 const PLANTED: &str = "198.51.100.1:7777";
 
-/// A histogram that has 44 bytes and claims 4 GiB of counts.
+/// A histogram of 44 bytes that claims 4 GiB of counts.
 const CLAIMS: &str = "HISTE/////8AAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAICAgI=";
 
-/// More memory than a run of this size takes, and far less than what is claimed, in KiB.
+/// Limit of memory in KiB: more than a run of this size takes, and far less than the lies claim.
 const MEMORY: u64 = 600 << 10;
 
 const STUDY: &str = "\
@@ -39,7 +39,7 @@ arms:
 blocks: {slice: 50ms, at-least: 6, instances: 1}
 ";
 
-/// A lie, what its teller is asked to be, and what is said of it.
+/// Lies: name, role of the agent, and words of the error.
 #[rustfmt::skip]
 const LIES: [(&str, &str, &[&str]); 10] = [
     ("greeting", "proxy", &["web1: the agent is weir \\u001b[2J"]),
@@ -90,8 +90,8 @@ fn an_agent_that_lies_ends_the_run_and_harms_nobody() {
     }
 }
 
-/// A program that is this test again, as an agent. A harness writes to standard output too, so the agent's
-/// goes by way of a FIFO.
+/// Writes a program that runs this test again, as an agent. The test harness writes to standard output too, so the
+/// agent's output goes through a FIFO.
 fn liar(lan: &Lan, lie: &str) -> PathBuf {
     let own = std::env::current_exe().expect("a test knows its executable");
     let test = "places_lies::an_agent_that_lies_ends_the_run_and_harms_nobody";
@@ -104,7 +104,7 @@ fn liar(lan: &Lan, lie: &str) -> PathBuf {
     lan.place.program("liar", &text)
 }
 
-/// Hands on what a real agent hears and says, but for the lie.
+/// Passes on the messages from and to a real agent, except for the lie.
 fn tell(lie: &str) {
     let fifo = std::env::var(TOLD_TO).expect("it says where");
     let mut out = File::options().write(true).open(fifo).expect("a FIFO");
@@ -131,7 +131,7 @@ fn tell(lie: &str) {
     let _ = agent.wait();
 }
 
-/// The next message of an agent's.
+/// Reads the next message of an agent.
 fn message(from: &mut impl Read) -> Option<Value> {
     let mut length = [0; 4];
     from.read_exact(&mut length).ok()?;
@@ -140,7 +140,7 @@ fn message(from: &mut impl Read) -> Option<Value> {
     serde_json::from_slice(&text).ok()
 }
 
-/// What is told instead of the `number`-th message.
+/// Returns the bytes to send as the `number`-th message.
 fn told(lie: &str, number: usize, mut said: Value) -> Vec<u8> {
     let body = &mut said["body"];
     match (lie, number) {

@@ -1,5 +1,5 @@
-//! What cannot be had on other hosts: an error that says what, where and what to do, and nothing is
-//! left changed; and a host that vanishes.
+//! Tests of errors on other hosts: the message says what is wrong, where, and what to do, and no setting stays changed;
+//! and of a host that vanishes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ arms:
 blocks: {slice: 50ms, at-least: 6, instances: 1}
 ";
 
-/// The study with one arm that changes the kernel.
+/// Returns the study with one arm that changes the kernel.
 fn kernel(setting: &str) -> String {
     let (head, rest) = STUDY.split_once("arms:").expect("it has arms");
     let (_, blocks) = rest.split_once("blocks:").expect("it has blocks");
@@ -33,10 +33,7 @@ fn kernel(setting: &str) -> String {
 }
 
 fn one(lines: &'static str) -> Option<Lan> {
-    Lan::of(&[Like {
-        lines,
-        ..Like::default()
-    }])
+    Lan::of(&[Like { lines, ..Like::default() }])
 }
 
 fn refused(lan: &Lan, words: &[&str]) {
@@ -46,7 +43,7 @@ fn refused(lan: &Lan, words: &[&str]) {
     lan.assert_clean();
 }
 
-/// A program on the host that is run instead of weir, with weir's path at hand.
+/// Writes a program that the host runs instead of weir, with weir's path in `$weir`.
 fn instead(lan: &Lan, text: &str) -> PathBuf {
     let weir = env!("CARGO_BIN_EXE_weir");
     let text = format!("#!/bin/sh\nweir={weir}\n{text}\n");
@@ -55,8 +52,7 @@ fn instead(lan: &Lan, text: &str) -> PathBuf {
 
 fn with_agent(lan: &Lan, study: &str, agent: &Path, places: &str) -> Ended {
     let agent = agent.to_str().expect("names are UTF-8");
-    lan.run(study, &format!("--place {places} --agent {agent}"))
-        .end()
+    lan.run(study, &format!("--place {places} --agent {agent}")).end()
 }
 
 #[test]
@@ -64,13 +60,7 @@ fn a_host_that_asks_for_a_password() {
     let Some(lan) = one("PubkeyAuthentication no\nPasswordAuthentication yes") else {
         return;
     };
-    let words = [
-        "web1: ",
-        "without a prompt",
-        "Permission denied",
-        "\nhint: ",
-        "web1 true",
-    ];
+    let words = ["web1: ", "without a prompt", "Permission denied", "\nhint: ", "web1 true"];
     refused(&lan, &words);
 }
 
@@ -83,11 +73,7 @@ fn a_host_with_another_key_and_one_that_is_not_there() {
     let down = lan.run(STUDY, "--place proxy=web1").end();
     down.refused(&["web1: ", "\nhint: "]);
     let nobody = lan.run(STUDY, "--place proxy=no-such-host.invalid").end();
-    nobody.refused(&[
-        "no-such-host.invalid: ",
-        "ssh knows no such host",
-        "\nhint: ",
-    ]);
+    nobody.refused(&["no-such-host.invalid: ", "ssh knows no such host", "\nhint: "]);
 }
 
 #[test]
@@ -122,37 +108,16 @@ fn a_host_where_weir_may_make_no_namespaces() {
     let without = format!("export WEIR_USER_NAMESPACE=0; {nobody}");
     let study = kernel("net.core.somaxconn: 77");
     let ended = with_agent(&lan, &study, &instead(&lan, &without), "all=web1");
-    ended.refused(&[
-        "network namespaces",
-        "web1: ",
-        "CAP_SYS_ADMIN",
-        "\nhint: run weir as root",
-    ]);
+    ended.refused(&["network namespaces", "web1: ", "CAP_SYS_ADMIN", "\nhint: run weir as root"]);
     lan.assert_clean();
 }
 
-/// Rows of a user's that promise more than this kernel keeps: the setting, its level, and the default.
+/// Parameters of a user that promise more than this kernel allows: the setting, its level, and the default.
 const ROWS: [(&str, &str, &str); 4] = [
-    (
-        "net.core.no_such_setting",
-        "{integer: {min: 0, max: 10}}",
-        "0",
-    ),
-    (
-        "net.core.dev_weight",
-        "{integer: {min: 1, max: 1000}}",
-        "64",
-    ),
-    (
-        "net.ipv4.tcp_retries1",
-        "{integer: {min: 0, max: 1000}}",
-        "1",
-    ),
-    (
-        "net.ipv4.tcp_available_congestion_control",
-        "{choice: [reno, cubic]}",
-        "reno",
-    ),
+    ("net.core.no_such_setting", "{integer: {min: 0, max: 10}}", "0"),
+    ("net.core.dev_weight", "{integer: {min: 1, max: 1000}}", "64"),
+    ("net.ipv4.tcp_retries1", "{integer: {min: 0, max: 1000}}", "1"),
+    ("net.ipv4.tcp_available_congestion_control", "{choice: [reno, cubic]}", "reno"),
 ];
 
 fn rows() -> String {
@@ -208,7 +173,7 @@ fn an_mtu_that_no_link_has() {
     lan.assert_clean();
 }
 
-/// A long study, up to its first blocks on the host.
+/// Starts a long study, and waits for its first blocks on the host.
 fn begun(lan: &Lan) -> Running {
     let study = STUDY.replace("duration: 2s", "duration: 60s");
     let mut running = lan.run(&study, "--place proxy=web1");
@@ -216,12 +181,10 @@ fn begun(lan: &Lan) -> Running {
     running
 }
 
-/// weir has given the host up: in time, with what it recorded, and a word about what to do.
+/// Checks that weir gave the host up: in time, with its records, and with a hint.
 fn given_up(lan: &Lan, ended: Ended, begun: Instant) {
     let ended = ended.with_code(1);
-    ended
-        .stderr
-        .has_all(&["web1", "a run", "weir restore --host web1"]);
+    ended.stderr.has_all(&["web1", "a run", "weir restore --host web1"]);
     // Far longer than it takes: the silence, and the time for a last word.
     assert!(begun.elapsed() < Duration::from_secs(58));
     let run = lan.records();
@@ -261,7 +224,6 @@ fn a_host_whose_line_is_cut_in_the_middle_of_a_block() {
     crate::program::wait_until("the end of the proxies", || {
         crate::place::names_in(&lan.host(1).ssh.temporary()).is_empty()
     });
-    lan.host(1)
-        .does("ip link set wire up && ip addr show dev wire");
+    lan.host(1).does("ip link set wire up && ip addr show dev wire");
     nothing_is_left(&lan);
 }

@@ -1,5 +1,4 @@
-//! Hosts that are network namespaces of the test's own, on one wire with another such namespace where
-//! weir runs; each with a real sshd.
+//! Hosts for tests: network namespaces connected to another one in which weir runs, each with a real sshd.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -17,7 +16,7 @@ use crate::place::{Place, names_in};
 use crate::program::{Running, wait_until};
 use crate::ssh_support::{self, Site};
 
-/// The network of all: TEST-NET-2 (RFC 5737).
+/// Network of all hosts: TEST-NET-2 (RFC 5737).
 const NETWORK: [u8; 3] = [198, 51, 100];
 
 /// A network of hosts, and a place to run weir from.
@@ -28,26 +27,28 @@ pub(crate) struct Lan {
     pub(crate) place: Place,
 }
 
-/// One of them.
+/// A host of the network.
 pub(crate) struct Host {
     pub(crate) name: String,
     pub(crate) network: Network,
     pub(crate) ssh: ssh_support::Host,
 }
 
-/// What a host is to be like.
+/// Description of a host.
 #[derive(Default)]
 pub(crate) struct Like {
-    /// How far its clock is ahead.
+    /// Time by which its clock is ahead.
     pub(crate) ahead: Duration,
     /// Lines for its sshd_config.
     pub(crate) lines: &'static str,
-    /// A shell's commands there before its sshd starts; what they make below `/run` nobody else sees.
+    /// Shell commands to run there before its sshd starts; files that they make below `/run` are visible to this host
+    /// alone.
     pub(crate) commands: &'static str,
 }
 
 impl Lan {
-    /// Hosts `web1`, `web2`, … as they are described; `None`, and a word why, where they cannot be had.
+    /// Starts hosts `web1`, `web2`, … by their descriptions. Returns `None`, and prints the reason, if that is not
+    /// possible.
     pub(crate) fn of(hosts: &[Like]) -> Option<Lan> {
         if let Err(error) = weir_host::may_have_networks() {
             ssh_support::skipped(&error.to_string());
@@ -61,11 +62,7 @@ impl Lan {
             ssh_support::skipped(&format!("no bridge here: {words}"));
             return None;
         }
-        let mut lan = Lan {
-            hosts: Vec::new(),
-            here,
-            place,
-        };
+        let mut lan = Lan { hosts: Vec::new(), here, place };
         for (index, like) in hosts.iter().enumerate() {
             let host = lan.attach(index as u8 + 1, like)?;
             lan.hosts.push(host);
@@ -87,17 +84,13 @@ impl Lan {
         attempt(&self.here, &commands).expect("a wire");
         let commands = format!("ip addr add {address}/24 dev wire && ip link set wire up");
         attempt(&network, &commands).expect("a wire");
-        let site = Site {
-            network: Some(file),
-            address,
-            ahead: like.ahead,
-        };
+        let site = Site { network: Some(file), address, ahead: like.ahead };
         let ssh = ssh_support::Host::start_at(&site, like.lines, like.commands)?;
         ssh.know("host_key");
         Some(Host { name, network, ssh })
     }
 
-    /// What the user would have in ~/.ssh/config.
+    /// Writes the lines that the user would have in ~/.ssh/config.
     fn write_configuration(&self) {
         let of = |host: &Host| {
             let folder = host.ssh.folder.path().display();
@@ -113,17 +106,17 @@ impl Lan {
         self.place.write("ssh_config", &(text + all));
     }
 
-    /// The network namespace where weir runs.
+    /// Returns the network namespace in which weir runs.
     pub(crate) fn here(&self) -> &Network {
         &self.here
     }
 
-    /// The host of this number, counted from 1 as their names are.
+    /// Returns the host of this number, counted from 1 as their names are.
     pub(crate) fn host(&self, number: usize) -> &Host {
         &self.hosts[number - 1]
     }
 
-    /// An origin server where weir runs, and its address, which all hosts reach.
+    /// Starts an origin server in weir's namespace, and returns it with its address, which all hosts reach.
     pub(crate) fn origin(&self, flags: &str) -> (Running, String) {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net={}", file_of(&self.here).display()));
@@ -133,7 +126,7 @@ impl Lan {
         serving(Running::start(&mut command))
     }
 
-    /// weir with these arguments; behind them the words that make ssh know the hosts.
+    /// Returns a command that runs weir with these arguments, and the ssh options for the hosts.
     fn weir(&self, arguments: &[&str]) -> Command {
         let own = self.place.weir(arguments);
         let mut command = Command::new("nsenter");
@@ -150,25 +143,25 @@ impl Lan {
         command
     }
 
-    /// weir with the words of a shell's line.
+    /// Starts weir with the words of a shell line.
     pub(crate) fn starts(&self, line: &str) -> Running {
         let words = shlex::split(line).expect("a line of a shell");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Running::start(&mut self.weir(&words))
     }
 
-    /// `weir run` of a study with this text, and more arguments.
+    /// Starts `weir run` of a study with this text, and more arguments.
     pub(crate) fn run(&self, study: &str, more: &str) -> Running {
         self.place.write("study.yaml", study);
         self.starts(&format!("run study.yaml --out 'a run' {more}"))
     }
 
-    /// What the run has recorded.
+    /// Reads the run's records.
     pub(crate) fn records(&self) -> Run {
         Run::read(&self.place.run_folder()).expect("the run can be read")
     }
 
-    /// Nothing of weir's is left anywhere.
+    /// Checks that no process and no file of weir's is left on any host.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
         self.place.assert_clean();
@@ -176,41 +169,37 @@ impl Lan {
             // The agent ends when its input does, a moment after weir.
             wait_until("the end of the agent", || host.agents().is_empty());
             let folder = host.ssh.temporary();
-            wait_until("the end of the proxies", || {
-                processes_with(&folder).is_empty()
-            });
-            wait_until("the end of the agent's files", || {
-                names_in(&folder).is_empty()
-            });
+            wait_until("the end of the proxies", || processes_with(&folder).is_empty());
+            wait_until("the end of the agent's files", || names_in(&folder).is_empty());
         }
     }
 }
 
 impl Host {
-    /// All processes that ssh has started there.
+    /// Returns all processes that ssh has started there.
     pub(crate) fn agents(&self) -> Vec<u32> {
         self.ssh.processes()
     }
 
-    /// Its file system, as it sees it.
+    /// Returns the root of the host's file system.
     pub(crate) fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.ssh.sshd.id()))
     }
 
-    /// A shell's commands there.
+    /// Runs shell commands there, and returns their output.
     #[track_caller]
     pub(crate) fn does(&self, commands: &str) -> String {
         attempt(&self.network, commands).expect("it can be done there")
     }
 }
 
-/// A file that stands for a namespace as long as this process has it.
+/// Returns the path of a namespace, valid while this process holds it.
 fn file_of(network: &Network) -> PathBuf {
     let descriptor = network.as_fd().as_raw_fd();
     PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id()))
 }
 
-/// A shell's commands in a namespace: what they print.
+/// Runs shell commands in a namespace, and returns their output.
 fn attempt(network: &Network, commands: &str) -> Result<String, String> {
     let output = Command::new("nsenter")
         .arg(format!("--net={}", file_of(network).display()))
@@ -218,17 +207,15 @@ fn attempt(network: &Network, commands: &str) -> Result<String, String> {
         .output()
         .map_err(|error| error.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(text(&output.stderr)),
-    }
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// Processes whose command line names a folder.
+/// Returns processes whose command line names a folder.
 fn processes_with(folder: &Path) -> Vec<u32> {
     let folder = folder.to_str().expect("names are UTF-8");
-    let processes = fs::read_dir("/proc").expect("/proc").flatten();
-    processes
+    fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|&pid| command_line(pid).is_ok_and(|line| line.contains(folder)))
         .collect()

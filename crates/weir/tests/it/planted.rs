@@ -1,8 +1,9 @@
-//! Limits that are planted on real proxies, and what weir names first.
+//! Tests of limits that are planted on real proxies, and of the limiter that weir names first.
 //!
-//! By itself it tries a few that do not depend on how fast this machine is; `WEIR_PLANTED=all` tries all of them, one
-//! after the other, with the proof of each, and prints a table (`make planted`). `WEIR_PLANTED=NAME,NAME` tries these. Runs are kept in the folder
-//! that `WEIR_PLANTED_RUNS` names, if it does, and what is there already is judged without another run.
+//! By default, a few are tested that do not depend on the speed of this machine; `WEIR_PLANTED=all` tests all of them,
+//! one after the other, with the proof of each, and prints a table (`make planted`). `WEIR_PLANTED=NAME,NAME` tests
+//! these. Runs are kept in the folder of `WEIR_PLANTED_RUNS`, if it is set, and a run that is already there is judged
+//! without another one.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::place::Place;
 use crate::program::Running;
 
-/// What is done beside the study itself.
+/// Conditions beside the study itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -22,16 +23,16 @@ enum Beside {
     Burners,
     /// A control group with a fifth of a CPU, which the launcher `quota` enters.
     Quota,
-    /// The proxy's folder is on a file system that writes at once.
+    /// A file system that writes at once, for the proxy's folder.
     SlowDisk,
 }
 use Beside::{Burners, Nothing, Quota, SlowDisk};
 
 struct Row {
     fault: &'static str,
-    /// The limiter that is to be named first; empty: nothing but full CPUs may be named.
+    /// Limiter that has to be named first; empty: nothing but full CPUs may be named.
     limiter: &'static str,
-    /// One of the parameters that are to be turned; empty: nothing of the proxy is.
+    /// One of the parameters that have to be suggested; empty: none of the proxy's.
     parameter: &'static str,
     proxy: &'static str,
     origin: &'static str,
@@ -61,30 +62,31 @@ const fn row(
 }
 
 const PLAIN: &str = "size: 1KiB";
-/// The server has files of its own.
+/// No options of an origin: the server has files of its own.
 const NONE: &str = "";
 const LARGE: &str = "size: 64KiB";
 const SLOW: &str = "size: 1KiB, delay: 10ms";
 const SLOWER: &str = "size: 1KiB, delay: 50ms";
-/// More than any of these proxies carries on a CPU.
+/// A rate that is more than any of these proxies carries on a CPU.
 const MUCH: &str = "rate: 30000, connections: 32";
-/// Work that is the proxy's alone.
+/// A load whose work is the proxy's alone.
 const COMPRESSED: &str = "rate: 5000, connections: 16, request: {fields: {Accept-Encoding: gzip}}";
-/// One comes in each slice. What each of its requests asks for takes the server some time, in which it accepts nothing. A server with a CPU
-/// of its own has accepted a whole burst before: on a quiet machine of two CPUs the queue does not overflow.
+/// A load with one burst in each slice. Each of its requests takes the server some time, in which it accepts no
+/// connection. A server with a CPU of its own accepts a whole burst before: on a quiet machine of two CPUs the queue
+/// does not overflow.
 const BURSTS: &str = "rate: 200, burst: 200, connections: 200, connection: per-request, request: {fields: {Accept-Encoding: gzip}}";
-/// More than the configurations of a user's here let through, and little for any machine.
+/// A rate that exceeds the limits in the users' configurations here, and is small for any machine.
 const FEW: &str = "rate: 300, connections: 8";
-/// The proxy may have all CPUs.
+/// Key that allows the proxy all CPUs.
 const ALL_CPUS: &str = "cpus: {proxy: 0-1, generator: 0, origin: 0}\n";
 
-/// Configurations of a user's.
+/// Folder of users' configurations.
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/rate-limits");
 
-/// How long a run with the proofs of what it names may take.
+/// Longest time of a run with the proofs of its limiters.
 const PROVEN: Duration = Duration::from_secs(900);
 
-/// Tried by themselves, all at once: none depends on speed.
+/// Rows tested by default, all at once: none depends on speed.
 #[rustfmt::skip]
 const QUICK: [&str; 7] =
     ["descriptors", "ports", "server-maxconn", "circuit-breaker", "limit-req", "deny", "local-rate-limit"];
@@ -157,14 +159,9 @@ fn planted_limits_are_named_first() {
         let quick = ROWS.iter().filter(|row| QUICK.contains(&row.fault));
         thread::scope(|scope| {
             let all: Vec<_> = quick.map(|row| (row, scope.spawn(|| tried(row)))).collect();
-            let beside: Vec<_> = all
-                .into_iter()
-                .map(|(row, run)| (row, run.join().expect("a judgement")))
-                .collect();
-            beside
-                .into_iter()
-                .map(|(row, first)| retry_alone(row, first))
-                .collect()
+            let beside: Vec<_> =
+                all.into_iter().map(|(row, run)| (row, run.join().expect("a judgement"))).collect();
+            beside.into_iter().map(|(row, first)| retry_alone(row, first)).collect()
         })
     } else {
         let is_one = |row: &&Row| asked == "all" || asked.split(',').any(|name| row.fault == name);
@@ -174,18 +171,8 @@ fn planted_limits_are_named_first() {
         ROWS.iter().filter(is_one).map(tried).collect()
     };
     assert!(!told.is_empty(), "no fault is called {asked}");
-    let wrong: Vec<&str> = told
-        .iter()
-        .filter(|one| !one.is_right)
-        .map(|one| &*one.line)
-        .collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of {}:\n{}",
-        wrong.len(),
-        told.len(),
-        wrong.join("\n")
-    );
+    let wrong: Vec<&str> = told.iter().filter(|one| !one.is_right).map(|one| &*one.line).collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), told.len(), wrong.join("\n"));
 }
 
 struct Told {
@@ -193,20 +180,17 @@ struct Told {
     is_right: bool,
 }
 
-/// Tries a row again whose limit was not named while the others ran. As many weirs as proxies, on CPUs that other tests
-/// share, may keep each other from the load that shows a limit. A run that fails is not tried again.
+/// Tests a row again if its limiter was not named while the others ran. As many weirs as proxies, on CPUs that other
+/// tests share, may keep each other from the load that shows a limit. A run that fails is not repeated.
 fn retry_alone(row: &Row, first: Told) -> Told {
     if first.is_right {
         return first;
     }
     let alone = tried(row);
-    Told {
-        line: format!("{}\nand alone: {}", first.line, alone.line),
-        ..alone
-    }
+    Told { line: format!("{}\nand alone: {}", first.line, alone.line), ..alone }
 }
 
-/// A run with the fault, and what is said of it.
+/// Makes a run with the fault, and judges its limiter.
 #[allow(clippy::print_stdout)]
 fn tried(row: &Row) -> Told {
     let place = Place::new();
@@ -251,9 +235,7 @@ fn run(row: &Row, place: &Place, folder: &Path) {
 
 fn judged(row: &Row, json: &Value) -> Told {
     let none = Vec::new();
-    let all = json["limiters"][0]["judgement"]["findings"]
-        .as_array()
-        .unwrap_or(&none);
+    let all = json["limiters"][0]["judgement"]["findings"].as_array().unwrap_or(&none);
     let name = |one: &Value| one["limiter"].as_str().unwrap_or_default().to_owned();
     let names: Vec<String> = all.iter().map(name).collect();
     let first = all.first().cloned().unwrap_or_default();
@@ -268,9 +250,8 @@ fn judged(row: &Row, json: &Value) -> Told {
         }
     };
     let certainty = first["certainty"].as_str().unwrap_or("");
-    let (named, others) = names
-        .split_first()
-        .map_or(("nothing", &[][..]), |(named, others)| (named, others));
+    let (named, others) =
+        names.split_first().map_or(("nothing", &[][..]), |(named, others)| (named, others));
     Told {
         line: format!(
             "| {} | {named} | {certainty} | {} | {} | {} |",
@@ -283,21 +264,18 @@ fn judged(row: &Row, json: &Value) -> Told {
     }
 }
 
-/// What was turned or taken away, and what came of it.
+/// Describes the changes of the confirming trials, and their results.
 fn proofs(confirmations: &Value) -> String {
     let none = Vec::new();
     let each = confirmations.as_array().unwrap_or(&none).iter().map(|one| {
-        let turned = one["turned"].as_object().into_iter().flatten();
-        let turned = turned.map(|(id, level)| format!("{id} {}", level.as_str().unwrap_or("?")));
-        let what: Vec<String> = turned.collect();
-        let taken = match one["taken"].is_null() {
-            true => "",
-            false => "less of it",
-        };
-        let no = match one["confirmed"] == true {
-            true => "",
-            false => "not: ",
-        };
+        let what: Vec<String> = one["turned"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(id, level)| format!("{id} {}", level.as_str().unwrap_or("?")))
+            .collect();
+        let taken = if one["taken"].is_null() { "" } else { "less of it" };
+        let no = if one["confirmed"] == true { "" } else { "not: " };
         let ratio = one["ratio"][0].as_f64();
         let ratio = ratio.map_or(String::new(), |ratio| format!(" × {ratio:.2}"));
         let why = one["why_not"].as_str().unwrap_or_default();
@@ -306,13 +284,13 @@ fn proofs(confirmations: &Value) -> String {
     each.collect::<Vec<String>>().join("; ")
 }
 
-/// What is there beside a run, until it is dropped.
+/// Processes and mounts beside a run, until this is dropped.
 struct Prepared {
     burners: Vec<Child>,
     unmount: Option<std::path::PathBuf>,
 }
 
-/// What is done in a shell; it has to succeed.
+/// Runs a shell script, which must succeed.
 #[track_caller]
 fn shell(script: &str) {
     let done = Command::new("sh").args(["-ec", script]).status();
@@ -321,10 +299,7 @@ fn shell(script: &str) {
 
 impl Prepared {
     fn of(beside: Beside, place: &Place) -> Prepared {
-        let mut prepared = Prepared {
-            burners: Vec::new(),
-            unmount: None,
-        };
+        let mut prepared = Prepared { burners: Vec::new(), unmount: None };
         match beside {
             Nothing => {}
             Burners => {
@@ -368,7 +343,7 @@ impl Drop for Prepared {
     }
 }
 
-/// Enters a control group of either version that has a fifth of a CPU, and becomes what it is given.
+/// Script that enters a control group, of either version, with a fifth of a CPU, and becomes the given program.
 const ENTER: &str = "#!/bin/sh
 set -e
 v1=/sys/fs/cgroup/cpu

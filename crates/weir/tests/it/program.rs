@@ -16,16 +16,14 @@ use weir_record::Run;
 
 use crate::schema;
 
-/// Far longer than anything takes; only a program that hangs gets there.
+/// Limit that only a hanging program reaches.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The program, with these arguments.
+/// Returns a command that runs the program with these arguments.
 pub(crate) fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     // Without defaults of whoever runs the tests.
-    command
-        .args(arguments)
-        .env("XDG_CONFIG_HOME", "/nonexistent");
+    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 
@@ -34,7 +32,7 @@ pub(crate) fn run(line: &str) -> Ended {
     Running::start(&mut weir(line.split_whitespace())).end()
 }
 
-/// What a text has in it.
+/// Checks of the contents of a text.
 pub(crate) trait HasAll {
     fn has(&self, words: &str);
     fn has_all(&self, all: &[&str]);
@@ -62,22 +60,19 @@ impl HasAll for str {
     }
 }
 
-/// A figure is one of these.
+/// Checks that a figure is in a range.
 #[track_caller]
 pub(crate) fn within<T: PartialOrd + Debug>(figure: T, expected: impl RangeBounds<T> + Debug) {
-    assert!(
-        expected.contains(&figure),
-        "{figure:?} is not in {expected:?}"
-    );
+    assert!(expected.contains(&figure), "{figure:?} is not in {expected:?}");
 }
 
-/// Says which row of a table is looked at, which the harness shows where the test fails.
+/// Prints the row of a table that is tested, which the harness shows if the test fails.
 #[allow(clippy::print_stdout)]
 pub(crate) fn row(name: &str) {
     println!("{name}");
 }
 
-/// The program with the words of `line`, started by a shell that does something first: sets limits.
+/// Returns a command that runs the program with the words of `line`, started by a shell that first runs `before`.
 pub(crate) fn behind(before: &str, line: &str) -> Command {
     let mut shell = Command::new("sh");
     let line = format!("{before}; exec {} {line}", env!("CARGO_BIN_EXE_weir"));
@@ -85,18 +80,17 @@ pub(crate) fn behind(before: &str, line: &str) -> Command {
     shell
 }
 
-/// A run's remarks, one a line.
+/// Returns a run's remarks, one a line.
 pub(crate) fn remarks_of(run: &Run) -> String {
-    let remarks = run.header.remarks.iter();
-    remarks.map(|remark| format!("{remark}\n")).collect()
+    run.header.remarks.iter().map(|remark| format!("{remark}\n")).collect()
 }
 
-/// Peak resident set of a process (proc_pid_status(5)), in KiB; none when it has ended.
+/// Returns the peak resident set of a process (proc_pid_status(5)), in KiB; none if it has ended.
 pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
     status_kib(pid, "VmHWM:")
 }
 
-/// The same without the pages of its program, of which a build with symbols has many.
+/// Returns the same without the pages of its program, which are many in a build with symbols.
 pub(crate) fn peak_of_its_own_kib(pid: u32) -> Option<u64> {
     peak_kib(pid)?.checked_sub(status_kib(pid, "RssFile:")?)
 }
@@ -107,8 +101,8 @@ fn status_kib(pid: u32, field: &str) -> Option<u64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Tries up to three times what rests on how fast things are: beside other tests and other users of the machine, one trial may
-/// be spoilt. What does not work fails three times.
+/// Runs a test that depends on speed up to three times: other tests and other users of the machine may spoil one trial.
+/// A real fault fails three times.
 pub(crate) fn in_three_tries(tried: impl Fn()) {
     for _ in 0..2 {
         if catch_unwind(AssertUnwindSafe(&tried)).is_ok() {
@@ -118,7 +112,7 @@ pub(crate) fn in_three_tries(tried: impl Fn()) {
     tried();
 }
 
-/// Waits until something has happened.
+/// Waits until `happened` returns true.
 pub(crate) fn wait_until(what: &str, happened: impl FnMut() -> bool) {
     wait_for(what, PATIENCE, happened);
 }
@@ -139,7 +133,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it; what it writes to a pipe made for it is gathered.
+    /// Starts the process; collects its output to pipes made for it.
     pub(crate) fn start_with(command: &mut Command, stdout: Stdio, stderr: Stdio) -> Running {
         let mut child = command
             .stdin(Stdio::null())
@@ -154,7 +148,7 @@ impl Running {
         }
     }
 
-    /// Starts it; all that it writes is gathered.
+    /// Starts the process; collects all of its output.
     pub(crate) fn start(command: &mut Command) -> Running {
         Running::start_with(command, Stdio::piped(), Stdio::piped())
     }
@@ -163,12 +157,12 @@ impl Running {
         self.child.id()
     }
 
-    /// What it has written to standard output so far.
+    /// Returns the standard output so far.
     pub(crate) fn stdout(&self) -> String {
         self.stdout.as_ref().map_or_else(String::new, Gathered::now)
     }
 
-    /// What it has written to standard error so far.
+    /// Returns the standard error so far.
     pub(crate) fn stderr(&self) -> String {
         self.stderr.as_ref().map_or_else(String::new, Gathered::now)
     }
@@ -183,7 +177,7 @@ impl Running {
         kill_process(pid, signal).expect("one's own child can be signalled");
     }
 
-    /// Waits for a state in which it goes on running.
+    /// Waits for a state in which the process keeps running.
     pub(crate) fn wait_until(&mut self, what: &str, mut happened: impl FnMut(&Running) -> bool) {
         wait_until(what, || {
             self.must_be_alive(what);
@@ -191,7 +185,7 @@ impl Running {
         });
     }
 
-    /// Panics with the exit status and all of its standard error when it has ended.
+    /// Panics with the exit status and all of standard error if the process has ended.
     fn must_be_alive(&mut self, what: &str) {
         if let Ok(Some(status)) = self.child.try_wait() {
             let stderr = self.stderr.take().map_or_else(String::new, Gathered::all);
@@ -199,7 +193,8 @@ impl Running {
         }
     }
 
-    /// Waits for its end where the whole takes longer than any step, each of which says a line that ends so.
+    /// Waits for the end of a process that takes longer than any of its steps, each of which prints a line with this
+    /// ending.
     pub(crate) fn end_of_steps(mut self, line_end: &str) -> Ended {
         let mut steps = 0;
         while self.is_alive() {
@@ -213,12 +208,12 @@ impl Running {
         self.end()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     pub(crate) fn end(self) -> Ended {
         self.end_within(PATIENCE)
     }
 
-    /// Waits for its end, for longer than tests wait for anything else.
+    /// Waits for the end of the process, for a longer time than tests usually do.
     pub(crate) fn end_within(mut self, patience: Duration) -> Ended {
         wait_for("the end of the program", patience, || !self.is_alive());
         let status = self.child.wait().expect("it has ended");
@@ -226,11 +221,7 @@ impl Running {
         let stdout = gathered(self.stdout.take());
         // Every document of every test is as its schema says.
         schema::keeps(&stdout);
-        Ended {
-            code: status.code(),
-            stdout,
-            stderr: gathered(self.stderr.take()),
-        }
+        Ended { code: status.code(), stdout, stderr: gathered(self.stderr.take()) }
     }
 }
 
@@ -242,7 +233,7 @@ impl Drop for Running {
     }
 }
 
-/// What a stream has brought, as it comes.
+/// Output of a stream, collected as it comes.
 struct Gathered {
     text: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -275,45 +266,45 @@ impl Gathered {
     }
 }
 
-/// What a process left.
+/// Exit code and output of a process.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// `None`: a signal ended it.
+    /// `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl Ended {
-    /// It ended with this code.
+    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn with_code(self, code: i32) -> Ended {
         assert_eq!(self.code, Some(code), "\n{}\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// Standard error has these words.
+    /// Checks that standard error contains these words.
     #[track_caller]
     pub(crate) fn says(self, words: &[&str]) -> Ended {
         self.stderr.has_all(words);
         self
     }
 
-    /// The document on standard output.
+    /// Parses the document on standard output.
     #[track_caller]
     pub(crate) fn document<T: DeserializeOwned>(&self) -> T {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", self.stdout, self.stderr))
     }
 
-    /// It refused to begin: exit code 2, nothing on standard output, and on standard error these
+    /// Checks that the program refused its input: exit code 2, nothing on standard output, and on standard error these
     /// words, without a panic's.
     #[track_caller]
     pub(crate) fn refused(self, words: &[&str]) -> Ended {
         self.did_nothing(2, words)
     }
 
-    /// It ended with this code before it had a result; otherwise as [`Ended::refused`].
+    /// Checks that the program ended with this code before it had a result; otherwise like [`Ended::refused`].
     #[track_caller]
     pub(crate) fn did_nothing(self, code: i32, words: &[&str]) -> Ended {
         let ended = self.with_code(code).says(words);
@@ -322,19 +313,19 @@ impl Ended {
         ended
     }
 
-    /// As [`Ended::refused`], in a single line of weir's and at most one hint.
+    /// Like [`Ended::refused`], with a single line of weir's and at most one hint.
     #[track_caller]
     pub(crate) fn refused_in_a_line(self, words: &[&str]) {
         self.refused(words).is_a_line();
     }
 
-    /// Bad luck and no bad input: exit code 1, otherwise as [`Ended::refused_in_a_line`].
+    /// Checks for a failure with right input: exit code 1, otherwise like [`Ended::refused_in_a_line`].
     #[track_caller]
     pub(crate) fn failed_in_a_line(self, words: &[&str]) {
         self.did_nothing(1, words).is_a_line();
     }
 
-    /// Standard error has a single line of weir's and at most one hint.
+    /// Checks that standard error has a single line of weir's and at most one hint.
     #[track_caller]
     pub(crate) fn is_a_line(&self) {
         let mut lines = self.stderr.lines();

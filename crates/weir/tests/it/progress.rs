@@ -1,4 +1,4 @@
-//! What a command says while it works, for programs: `--format jsonl`, `--progress jsonl`, SIGUSR1.
+//! Tests of progress output for programs: `--format jsonl`, `--progress jsonl`, SIGUSR1.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -15,16 +15,18 @@ use crate::place::Place;
 use crate::program::{Ended, HasAll, Running, row, run, weir};
 use crate::schema;
 
-/// Lines of JSON, each as docs/schemas/weir-progress-1.json has it.
+/// Parses lines of JSON, and checks each by docs/schemas/weir-progress-1.json.
 #[track_caller]
 fn events(text: &str) -> Vec<Value> {
-    let parsed = |line: &str| -> Value {
-        let event = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        let faults = schema::faults("weir-progress/1", &event);
-        assert!(faults.is_empty(), "{line}\n{}", faults.join("\n"));
-        event
-    };
-    text.lines().map(parsed).collect()
+    text.lines()
+        .map(|line| -> Value {
+            let event =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            let faults = schema::faults("weir-progress/1", &event);
+            assert!(faults.is_empty(), "{line}\n{}", faults.join("\n"));
+            event
+        })
+        .collect()
 }
 
 fn named<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
@@ -32,8 +34,10 @@ fn named<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
 }
 
 fn sum(intervals: &[&Value], pointer: &str) -> u64 {
-    let each = intervals.iter().map(|one| one.pointer(pointer));
-    each.map(|value| value.and_then(Value::as_u64).expect("a count"))
+    intervals
+        .iter()
+        .map(|one| one.pointer(pointer))
+        .map(|value| value.and_then(Value::as_u64).expect("a count"))
         .sum()
 }
 
@@ -44,15 +48,11 @@ fn load(server: &Origin, flags: &str) -> Command {
 #[test]
 fn a_load_writes_a_line_for_each_interval_and_the_result_as_the_last_one() {
     let server = origin();
-    let mut load = Running::start(&mut load(
-        &server,
-        "--format jsonl -R 200 -c 2 -d 6s --every 2s",
-    ));
+    let mut load =
+        Running::start(&mut load(&server, "--format jsonl -R 200 -c 2 -d 6s --every 2s"));
     load.wait_until("an interval", |load| !load.stdout().is_empty());
     load.signal(Signal::USR1);
-    load.wait_until("the answer", |load| {
-        load.stderr().contains("So far, after ")
-    });
+    load.wait_until("the answer", |load| load.stderr().contains("So far, after "));
     // Another program's signal for another purpose does no harm.
     load.signal(Signal::USR2);
     let ended = load.end().with_code(0);
@@ -71,19 +71,12 @@ fn a_load_writes_a_line_for_each_interval_and_the_result_as_the_last_one() {
         ("due", result.counts.due),
         ("received_bytes", result.counts.received_bytes),
     ] {
-        assert_eq!(
-            sum(&intervals, &format!("/interval/{part}")),
-            whole,
-            "{part}"
-        );
+        assert_eq!(sum(&intervals, &format!("/interval/{part}")), whole, "{part}");
         assert_eq!(intervals[2]["so_far"][part], whole, "{part}");
     }
     let statuses = &intervals[2]["so_far"]["statuses"];
     assert_eq!(statuses[0]["status"], 200);
-    assert_eq!(
-        intervals[2]["so_far"]["response_time"]["max"],
-        result.response_time.max
-    );
+    assert_eq!(intervals[2]["so_far"]["response_time"]["max"], result.response_time.max);
 }
 
 #[test]
@@ -92,14 +85,9 @@ fn intervals_of_a_load_that_is_stopped_end_with_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("soak.jsonl");
     std::fs::write(&out, "what was there before, and longer\n".repeat(100)).expect("own folder");
-    let flags = format!(
-        "--format jsonl -R 100 -c 2 -d 24h --every 1m -o {}",
-        out.display()
-    );
+    let flags = format!("--format jsonl -R 100 -c 2 -d 24h --every 1m -o {}", out.display());
     let mut load = Running::start(&mut load(&server, &flags));
-    load.wait_until("two seconds", |load| {
-        load.stderr().matches("of 86,400 s").count() > 0
-    });
+    load.wait_until("two seconds", |load| load.stderr().matches("of 86,400 s").count() > 0);
     load.signal(Signal::INT);
     load.end().with_code(130);
     let text = std::fs::read_to_string(&out).expect("what was written");
@@ -118,10 +106,7 @@ fn intervals_of_a_load_that_is_stopped_end_with_it() {
 fn a_load_whose_lines_nobody_reads_any_more_ends() {
     let server = origin();
     let mut command = load(&server, "--quiet --format jsonl -R 100 -c 2 -d 1h");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut line = String::new();
     let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
     out.read_line(&mut line).expect("a line");
@@ -160,9 +145,7 @@ fn a_load_waits_for_no_reader_that_stands_still() {
 fn intervals_are_lines_for_people_too_and_quiet_loads_answer() {
     let server = origin();
     let ended = server.load("-R 200 -c 2 -d 2s --every 1s").with_code(0);
-    ended
-        .stderr
-        .has_all(&["0 to 1 s: ", "1 to 2 s: ", " so far"]);
+    ended.stderr.has_all(&["0 to 1 s: ", "1 to 2 s: ", " so far"]);
     ended.stderr.has_none(&["responses/s"]);
     let mut quiet = Running::start(&mut load(&server, "--quiet -R 200 -c 2 -d 4s"));
     // The signal would end a process that does not wait for it.
@@ -172,7 +155,7 @@ fn intervals_are_lines_for_people_too_and_quiet_loads_answer() {
     quiet.end().with_code(0);
 }
 
-/// Whether a process has something to do when SIGUSR1 comes (proc_pid_status(5)).
+/// Returns true if a process handles SIGUSR1 (proc_pid_status(5)).
 fn is_waited_for(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -187,9 +170,7 @@ fn memory_stays_flat() {
     let mut resident = Vec::new();
     // By the sixth, all that is used in turn has been used.
     for intervals in [6, 15] {
-        load.wait_until("some intervals", |load| {
-            load.stdout().lines().count() >= intervals
-        });
+        load.wait_until("some intervals", |load| load.stdout().lines().count() >= intervals);
         resident.push(resident_kib(load.pid()));
     }
     load.end().with_code(0);
@@ -197,7 +178,7 @@ fn memory_stays_flat() {
     assert!(resident[1] < resident[0] + 4096, "{resident:?} KiB");
 }
 
-/// Resident set of a process (proc_pid_status(5)), in KiB.
+/// Returns the resident set of a process (proc_pid_status(5)), in KiB.
 fn resident_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -230,25 +211,15 @@ fn events_of_a_load_are_lines_in_a_file() {
     let server = origin();
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("progress.jsonl");
-    let flags = format!(
-        "--ramp-up 3s -R 200 -c 2 -d 2s --progress jsonl:{}",
-        out.display()
-    );
+    let flags = format!("--ramp-up 3s -R 200 -c 2 -d 2s --progress jsonl:{}", out.display());
     let ended = server.load(&flags).with_code(0);
     assert_eq!(ended.stderr, "");
     let events = events(&std::fs::read_to_string(&out).expect("events"));
     assert_eq!(events[0]["event"], "load_begun");
     assert_eq!(events[0]["length"], 5.0);
     let states = named(&events, "load_state");
-    assert!(
-        states.iter().any(|state| state["phase"] == "ramp_up"),
-        "{states:?}"
-    );
-    assert!(
-        states
-            .iter()
-            .all(|state| state["left"].as_f64() >= Some(0.0))
-    );
+    assert!(states.iter().any(|state| state["phase"] == "ramp_up"), "{states:?}");
+    assert!(states.iter().all(|state| state["left"].as_f64() >= Some(0.0)));
     let intervals = named(&events, "interval");
     let begins: Vec<&Value> = intervals.iter().map(|one| &one["at"]).collect();
     assert_eq!(begins, [3.0, 4.0], "the ramp-up is none");
@@ -277,14 +248,7 @@ fn events_of_a_run_are_lines_and_whoever_asks_is_answered() {
     let ended = run.end().with_code(0);
     let text = ended.stderr.lines().filter(|line| line.starts_with('{'));
     let events = events(&text.collect::<Vec<_>>().join("\n"));
-    for name in [
-        "begun",
-        "takes",
-        "arm_ready",
-        "trial_begun",
-        "block",
-        "trial_ended",
-    ] {
+    for name in ["begun", "takes", "arm_ready", "trial_begun", "block", "trial_ended"] {
         assert!(!named(&events, name).is_empty(), "{name}");
     }
     let verdicts = named(&events, "verdicts");
@@ -299,19 +263,10 @@ fn events_of_a_search_are_lines() {
     let server = origin();
     let place = Place::new();
     let url = server.url();
-    let line = [
-        "capacity",
-        &url,
-        "--out",
-        "a run",
-        "--progress",
-        "jsonl:events",
-    ];
+    let line = ["capacity", &url, "--out", "a run", "--progress", "jsonl:events"];
     let mut search = Running::start(&mut place.weir(&line));
     let told = || std::fs::read_to_string(place.path("events")).unwrap_or_default();
-    search.wait_until("two steps", |_| {
-        told().matches(r#""event":"bracket""#).count() > 1
-    });
+    search.wait_until("two steps", |_| told().matches(r#""event":"bracket""#).count() > 1);
     search.signal(Signal::INT);
     let ended = search.end().with_code(130);
     assert!(!ended.stderr.contains("Records go to"), "{}", ended.stderr);

@@ -1,4 +1,4 @@
-//! The live view on a real terminal: one that script(1) makes.
+//! Tests of the live view on a real terminal, made by script(1).
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,7 +10,7 @@ use crate::program::{HasAll, wait_until};
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
-/// A terminal of so many columns, a shell on it, and what it shows.
+/// A terminal of a given number of columns, a shell on it, and its contents.
 struct OnTerminal {
     script: Child,
     keys: ChildStdin,
@@ -18,12 +18,12 @@ struct OnTerminal {
 }
 
 impl OnTerminal {
-    /// Runs `weir` with these words; what standard output has goes to a file.
+    /// Runs `weir` with these words; its standard output goes to a file.
     fn start(columns: u16, line: &str) -> OnTerminal {
         OnTerminal::start_with(columns, line, "none")
     }
 
-    /// The same with a panic (`weir_probe::fault`).
+    /// Like [`OnTerminal::start`], with a panic (`weir_probe::fault`).
     fn start_with(columns: u16, line: &str, fault: &str) -> OnTerminal {
         let folder = tempfile::tempdir().expect("a folder");
         let weir = env!("CARGO_BIN_EXE_weir");
@@ -44,11 +44,7 @@ impl OnTerminal {
             .spawn()
             .expect("these tests need script(1): apt-get install bsdutils");
         let keys = script.stdin.take().expect("a pipe");
-        OnTerminal {
-            script,
-            keys,
-            folder,
-        }
+        OnTerminal { script, keys, folder }
     }
 
     fn read(&self, name: &str) -> String {
@@ -65,7 +61,8 @@ impl OnTerminal {
         self.keys.flush().expect("a terminal");
     }
 
-    /// What was shown from start to end, the result, and the exit code; the terminal is as it was.
+    /// Waits for the end, and checks that the terminal is as before. Returns everything that was shown, the result, and
+    /// the exit code.
     fn end(mut self) -> (String, String, String) {
         wait_until("the end", || !self.read("after").is_empty());
         let _ = self.script.wait();
@@ -77,15 +74,16 @@ impl OnTerminal {
     }
 }
 
-/// Terminal settings as `stty -g` shows them. An input speed of 0 means that of the output (tcgetattr(3)), and whoever sets a
-/// terminal back may say so in full.
+/// Returns the terminal settings of `stty -g` without the input speed. An input speed of 0 means that of the output
+/// (tcgetattr(3)), and a program that restores a terminal may write it in full.
 fn without_input_speed(shown: &str) -> Vec<String> {
     const INPUT_SPEED: u32 = 0x100f_0000;
-    let fields = shown.trim().split(':').enumerate();
-    let fields = fields.map(|(place, field)| match u32::from_str_radix(field, 16) {
-        // The third are the control flags.
-        Ok(flags) if place == 2 => format!("{:x}", flags & !INPUT_SPEED),
-        _ => field.to_owned(),
+    let fields = shown.trim().split(':').enumerate().map(|(place, field)| {
+        match u32::from_str_radix(field, 16) {
+            // The third are the control flags.
+            Ok(flags) if place == 2 => format!("{:x}", flags & !INPUT_SPEED),
+            _ => field.to_owned(),
+        }
     });
     fields.collect()
 }
@@ -101,10 +99,7 @@ fn a_load_on_a_terminal_is_seen_and_gives_the_terminal_back() {
         let (view, after) = view.split_once(LEAVE).expect("its end");
         view.has_all(&["weir load", "measuring", "p99", "so far", "validity"]);
         // How punctual the load is depends on what else this machine does.
-        assert!(
-            ["VALID", "SUSPECT"].iter().any(|word| view.contains(word)),
-            "{view}"
-        );
+        assert!(["VALID", "SUSPECT"].iter().any(|word| view.contains(word)), "{view}");
         after.has_none(&["\x1b["]);
         result.has("response_time");
         assert_eq!(code.trim(), "0");
@@ -151,12 +146,9 @@ fn a_panic_gives_the_terminal_back_and_says_what_it_was_there() {
 #[test]
 fn there_is_no_view_where_it_would_not_fit_or_was_not_asked_for() {
     let server = origin();
-    for (columns, flags) in [
-        (39, "-d 6s"),
-        (100, "-d 2s"),
-        (100, "-d 6s --progress lines"),
-        (100, "-d 6s --every 3s"),
-    ] {
+    for (columns, flags) in
+        [(39, "-d 6s"), (100, "-d 2s"), (100, "-d 6s --progress lines"), (100, "-d 6s --every 3s")]
+    {
         let line = format!("load -R 50 -c 1 {flags} {}", server.url());
         let (shown, ..) = OnTerminal::start(columns, &line).end();
         shown.has_none(&[ENTER]);

@@ -1,4 +1,4 @@
-//! `weir report`: from the folder alone, in every format.
+//! Tests of `weir report`, which needs only the run's folder, in every format.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,7 +13,7 @@ use crate::program::{Ended, HasAll, Running, run};
 
 const ARMS: [&str; 3] = ["baseline", "same-as-baseline", "keeps-origin"];
 
-/// All formats of a complete run; part of the test that has made one.
+/// Checks all formats of a complete run; part of the test that has made one.
 pub(crate) fn of_a_complete_run(place: &Place) {
     let (html, markdown) = (place.read("report.html"), place.read("report.md"));
     has_all(&html);
@@ -62,16 +62,9 @@ fn has_all(text: &str) {
     text.has_all(&["origin_keepalive", "closed", "open"]);
 }
 
-/// The page is complete in itself: no address in it is ever asked.
+/// Checks that the page is complete in itself: it loads nothing.
 fn loads_nothing(html: &str) {
-    html.has_none(&[
-        "src=",
-        "<link",
-        "@import",
-        "url(",
-        "fetch(",
-        "XMLHttpRequest",
-    ]);
+    html.has_none(&["src=", "<link", "@import", "url(", "fetch(", "XMLHttpRequest"]);
     // A policy that forbids it.
     html.has("default-src 'none'");
 }
@@ -83,10 +76,7 @@ fn folders_that_hold_no_run() {
     report("nowhere").refused_in_a_line(&["nowhere/run.json: No such file or directory"]);
     report("temporary").refused_in_a_line(&["temporary is not a run folder: it has no run.json"]);
     fs::create_dir(place.path("future")).unwrap();
-    place.write(
-        "future/run.json",
-        r#"{"format": "weir-run/3", "everything": "else"}"#,
-    );
+    place.write("future/run.json", r#"{"format": "weir-run/3", "everything": "else"}"#);
     report("future").refused_in_a_line(&[
         "future/run.json has format `weir-run/3`; this weir reads `weir-run/2`",
         "\nhint: ",
@@ -97,7 +87,7 @@ fn folders_that_hold_no_run() {
     resumed.refused_in_a_line(&["temporary is not a run folder"]);
 }
 
-/// Other figures than those that were measured are worse than none.
+/// Checks that a run with incomplete figures is refused: wrong figures are worse than none.
 #[test]
 fn a_run_that_lacks_a_histogram_is_neither_reported_nor_resumed() {
     let place = Place::new();
@@ -123,7 +113,7 @@ fn formats_that_do_not_exist() {
     run("report x -o y").refused(&["--format"]);
 }
 
-/// A run in a folder of the place's.
+/// Writes a run to a folder of the place.
 fn made(place: &Place, name: &str) {
     let arm = fixture::arm("stock", ArmRole::Baseline, &[]);
     let header = fixture::header(fixture::study(vec![arm]));
@@ -147,13 +137,8 @@ fn a_report_is_not_written_through_a_link() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, Permissions::from_mode(0o1777)).unwrap();
     symlink(place.path("victim"), open.join("r.md")).unwrap();
-    let refused = place
-        .ends("report one --format markdown -o open/r.md")
-        .with_code(1);
-    refused.says(&[
-        "cannot write open/r.md: others may write in its folder",
-        "it is a link",
-    ]);
+    let refused = place.ends("report one --format markdown -o open/r.md").with_code(1);
+    refused.says(&["cannot write open/r.md: others may write in its folder", "it is a link"]);
     assert_eq!(fs::read_to_string(place.path("victim")).unwrap(), "whole");
 }
 
@@ -162,17 +147,13 @@ fn secrets_and_controls_of_a_study_are_in_no_report() {
     let place = Place::new();
     made(&place, "one");
     for format in ["markdown", "html", "terminal", "json"] {
-        let text = place
-            .ends(&format!("report one --format {format}"))
-            .with_code(0)
-            .stdout;
+        let text = place.ends(&format!("report one --format {format}")).with_code(0).stdout;
         text.has_none(&["czNjcjN0", "\x1b"]);
     }
     // Nor does a path command the terminal that it is told on.
     let mut command = place.weir(&["report", "no\x1b[2J\u{9b}31m\u{202e}such"]);
     let told = Running::start(&mut command).end().with_code(2);
-    told.stderr
-        .has("no\\u001b[2J\\u009b31m\\u202esuch/run.json");
+    told.stderr.has("no\\u001b[2J\\u009b31m\\u202esuch/run.json");
     let mut command = place.weir(&["report", "one", "--no\x1b[2J"]);
     let told = Running::start(&mut command).end().with_code(2);
     told.stderr.has_none(&["\x1b"]);

@@ -1,4 +1,4 @@
-//! `weir restore`, with real settings of a network namespace of the test's own.
+//! Tests of `weir restore`, with real settings of a network namespace of the test's own.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use crate::ssh_support::skipped;
 
 const BACKLOG: &str = "net.core.somaxconn";
 const PORTS: &str = "net.ipv4.ip_local_port_range";
-/// One that a study has a row for, and this kernel has not.
+/// A setting that a study has a row for, but this kernel lacks.
 const ABSENT: &str = "net.core.of_no_kernel";
 
 /// A network namespace that a sleeping process holds, and a folder for the journal.
@@ -24,7 +24,7 @@ struct Host {
 }
 
 impl Host {
-    /// `None` where no namespace may be made; the reason is printed.
+    /// Makes the namespace; returns `None`, and prints the reason, if that is not allowed.
     fn new() -> Option<Host> {
         let own = fs::read_link("/proc/self/ns/net").expect("/proc");
         let mut command = Command::new("unshare");
@@ -41,11 +41,7 @@ impl Host {
         let namespace = fs::read_link(&link).expect("its namespace");
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("temporary")).expect("own folder");
-        Some(Host {
-            holder,
-            namespace: namespace.to_string_lossy().into_owned(),
-            folder,
-        })
+        Some(Host { holder, namespace: namespace.to_string_lossy().into_owned(), folder })
     }
 
     fn inside(&self, program: &str) -> Command {
@@ -67,7 +63,7 @@ impl Host {
         set.with_code(0);
     }
 
-    /// A journal as a killed weir leaves it: settings with their values before and given.
+    /// Writes a journal as a killed weir leaves it: settings with their values before and during the run.
     fn leave(&self, boot: Option<&str>, settings: &[(&str, &str, &str)]) {
         let own = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("/proc");
         let boot = boot.unwrap_or(own.trim());
@@ -110,10 +106,7 @@ fn what_a_killed_weir_has_left_is_shown_and_undone() {
     let (backlog, ports) = (host.get(BACKLOG), host.get(PORTS));
     host.set(BACKLOG, "77");
     host.set(PORTS, "20000 30000");
-    host.leave(
-        None,
-        &[(BACKLOG, &backlog, "77"), (PORTS, &ports, "20000 30000")],
-    );
+    host.leave(None, &[(BACKLOG, &backlog, "77"), (PORTS, &ports, "20000 30000")]);
     let folder = host.folder.path().join("temporary/weir-1-0123456789abcdef");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("pid"), "1\n0\nan earlier boot\npid:[1]\n").unwrap();
@@ -186,10 +179,7 @@ fn a_setting_of_another_namespace_or_boot_is_not_taken_for_this_ones() {
     host.set(BACKLOG, "77");
     host.leave(None, &[(BACKLOG, &before, "77")]);
     let told = host.restore_from_outside().with_code(1).stdout;
-    told.has(&format!(
-        "changed in another network namespace, {}",
-        host.namespace
-    ));
+    told.has(&format!("changed in another network namespace, {}", host.namespace));
     assert_eq!(host.get(BACKLOG), "77");
     host.restore(&[]).with_code(0);
     assert_eq!(host.get(BACKLOG), before);
@@ -225,10 +215,7 @@ fn a_journal_that_others_could_have_written_changes_nothing() {
     let open = |bits| fs::set_permissions(host.folder.path(), Permissions::from_mode(bits));
     open(0o777).unwrap();
     for arguments in [&[][..], &["--dry-run"]] {
-        let words = [
-            "can be written by others (its mode is 0777)",
-            "\nhint: nothing was changed",
-        ];
+        let words = ["can be written by others (its mode is 0777)", "\nhint: nothing was changed"];
         host.restore(arguments).refused_in_a_line(&words);
     }
     open(0o700).unwrap();
@@ -248,9 +235,7 @@ fn a_damaged_journal_is_refused_with_its_line() {
     let file = folder.path().join("journal.jsonl");
     fs::write(&file, "{\"journal\":\"weir-journal/1\"}\n").unwrap();
     let mut command = weir(["restore"]);
-    command
-        .env("WEIR_JOURNAL", folder.path())
-        .stdout(Stdio::piped());
+    command.env("WEIR_JOURNAL", folder.path()).stdout(Stdio::piped());
     let place = format!("{}:1: the journal is damaged: ", file.display());
     let words = [&place, "missing field `boot`", "\nhint: set the settings"];
     Running::start(&mut command).end().refused_in_a_line(&words);

@@ -1,4 +1,4 @@
-//! `weir restore --on`, with a stand-in of an API server that refuses some of what it is asked.
+//! Tests of `weir restore --on`, with a stand-in for an API server that refuses some requests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +15,11 @@ const GET: &str = "GET /api/v1/namespaces/default/configmaps/settings";
 const PUT: &str = "PUT /api/v1/namespaces/default/configmaps/settings";
 const JOBS: &str = "GET /apis/batch/v1/namespaces/default/jobs";
 const NAMESPACE: &str = "GET /api/v1/namespaces/default";
-/// What may be an empty list, a version, or leave to do what is asked for.
+/// Answer that fits several requests: an empty list, a version, or a permission.
 const ANY: &str = r#"{"metadata": {}, "items": [], "spec": {}, "status": {"allowed": true}, "major": "1", "minor": "1",
  "gitVersion": "", "gitCommit": "", "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}"#;
 
-/// A ConfigMap, and what is refused, with which status.
+/// A ConfigMap, and a request to refuse with its status.
 type State = Mutex<(Value, &'static str, u16)>;
 
 /// Answers one request, and closes.
@@ -27,9 +27,9 @@ fn answer(stream: TcpStream, state: &State) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut lines = reader.by_ref().lines().map_while(Result::ok);
     let first = lines.next()?;
-    let fields = lines.take_while(|line| !line.is_empty());
-    let lengths =
-        fields.filter_map(|it| it.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    let lengths = lines
+        .take_while(|line| !line.is_empty())
+        .filter_map(|it| it.strip_prefix("content-length: ")?.parse::<usize>().ok());
     let mut body = vec![0; lengths.sum()];
     reader.read_exact(&mut body).ok()?;
     let asked = first.rsplit_once(' ')?.0;
@@ -57,15 +57,11 @@ fn answer(stream: TcpStream, state: &State) -> Option<()> {
     reader.get_mut().write_all(text.as_bytes()).ok()
 }
 
-/// Lists may be forbidden or out of order while objects can be put back: that comes first, whatever else fails.
+/// Checks that objects are restored first, whatever else fails: lists may be forbidden or fail while objects can still
+/// be restored.
 #[test]
 fn objects_are_put_back_where_nothing_can_be_listed() {
-    let rows = [
-        (JOBS, 403, 1),
-        (JOBS, 500, 1),
-        (NAMESPACE, 500, 1),
-        ("", 0, 0),
-    ];
+    let rows = [(JOBS, 403, 1), (JOBS, 500, 1), (NAMESPACE, 500, 1), ("", 0, 0)];
     for (refused, status, code) in rows {
         row(&format!("{refused} {status}"));
         let metadata = json!({"name": "settings", "uid": "u", "resourceVersion": "1"});
@@ -75,8 +71,7 @@ fn objects_are_put_back_where_nothing_can_be_listed() {
         let server = listener.local_addr().expect("an address");
         let served = Arc::clone(&state);
         std::thread::spawn(move || {
-            let streams = listener.incoming().flatten();
-            streams.for_each(|stream| {
+            listener.incoming().flatten().for_each(|stream| {
                 let _ = answer(stream, &served);
             });
         });

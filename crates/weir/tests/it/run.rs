@@ -1,4 +1,4 @@
-//! `weir run`: a whole run on the real nginx, and everything that it leaves.
+//! Tests of `weir run`: a whole run with the real nginx, and everything that it leaves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ blocks: {slice: 50ms, at-least: 6}
 
 const ARMS: [&str; 3] = ["baseline", "same-as-baseline", "keeps-origin"];
 
-/// 50 ms for each of three arms, twice.
+/// Loads and their numbers of blocks: 50 ms for each of three arms, twice.
 const BLOCKS: [(&str, usize); 2] = [("closed", 10), ("open", 6)];
 
 #[test]
@@ -53,7 +53,7 @@ fn a_whole_run_and_its_report() {
     refuses_to_go_on_or_over(&place);
 }
 
-/// The result on standard output, and how it goes on standard error.
+/// Checks the result on standard output, and the progress on standard error.
 fn tells(ended: &Ended, place: &Place) {
     for arm in ARMS {
         ended.stdout.has(arm);
@@ -101,48 +101,33 @@ fn header(run: &Run) {
     assert!(environment.sysctls.contains_key("net.core.somaxconn"));
     let version = &run.header.weir_version;
     assert!(version.starts_with(env!("CARGO_PKG_VERSION")));
-    let around = run
-        .header
-        .surroundings
-        .as_ref()
-        .expect("they were looked at");
-    for (from, to) in [
-        (LinkEnd::Generator, LinkEnd::Proxy),
-        (LinkEnd::Proxy, LinkEnd::Origin),
-    ] {
+    let around = run.header.surroundings.as_ref().expect("they were looked at");
+    for (from, to) in [(LinkEnd::Generator, LinkEnd::Proxy), (LinkEnd::Proxy, LinkEnd::Origin)] {
         let link = around.link(from, to).expect("it carries bytes");
-        assert!(
-            link.forth.is_some() && link.back.is_some() && link.mtu.is_some(),
-            "{link:?}"
-        );
+        assert!(link.forth.is_some() && link.back.is_some() && link.mtu.is_some(), "{link:?}");
     }
-    let (there, back) = (
-        around.generator_to_proxy_bytes_per_s(),
-        around.proxy_to_generator_bytes_per_s(),
-    );
+    let (there, back) =
+        (around.generator_to_proxy_bytes_per_s(), around.proxy_to_generator_bytes_per_s());
     assert!(there > Some(0.0) && back > Some(0.0), "{around:?}");
     assert_eq!(around.hosts[0].roles.len(), 3);
 }
 
-/// Everybody's counters while the trials went on, by a clock that the slices' can be translated to.
+/// Checks the counters of all hosts and proxies during the trials, by a clock that the slices' times can be converted
+/// to.
 fn samples(run: &Run, samples: &[Sample]) {
     let of = |table: &'static str| {
-        let rows = samples.iter().map(|sample| &sample.row);
-        rows.filter(move |row| row.table == table)
+        samples.iter().map(|sample| &sample.row).filter(move |row| row.table == table)
     };
-    for (role, name) in [
-        ("generator", "weir-load"),
-        ("proxy", "nginx"),
-        ("origin", "origin-"),
-    ] {
+    for (role, name) in [("generator", "weir-load"), ("proxy", "nginx"), ("origin", "origin-")] {
         let mut rows = of("processes").filter(|row| row.keys[0] == role);
         assert!(rows.any(|row| row.keys[2].starts_with(name)), "{role}");
     }
     for arm in ARMS {
         let mut processes = of("processes").filter(|row| row.arm == arm);
         assert!(processes.any(|row| row.keys[0] == "proxy"), "{arm}");
-        let requests = of("proxy").filter(|row| row.arm == arm && row.keys == ["requests"]);
-        let requests = requests.map(|row| row.values[0]);
+        let requests = of("proxy")
+            .filter(|row| row.arm == arm && row.keys == ["requests"])
+            .map(|row| row.values[0]);
         // A new instance counts from zero.
         assert!(requests.max().flatten() > Some(100), "{arm}");
     }
@@ -154,15 +139,11 @@ fn samples(run: &Run, samples: &[Sample]) {
             let blocks = part.first_block..part.first_block + part.blocks;
             (&trial.load, trial.phase) == (&part.load, part.phase) && blocks.contains(&trial.block)
         });
-        let slices: Vec<u64> = trials
-            .flat_map(|trial| &trial.slices)
-            .map(|slice| slice.start_ns)
-            .collect();
+        let slices: Vec<u64> =
+            trials.flat_map(|trial| &trial.slices).map(|slice| slice.start_ns).collect();
         let at = |start: Option<&u64>| {
             let start = start.expect("a part has slices");
-            start
-                .checked_add_signed(at_ns)
-                .expect("after the run began")
+            start.checked_add_signed(at_ns).expect("after the run began")
         };
         let (begin, end) = (at(slices.iter().min()), at(slices.iter().max()));
         let within =
@@ -171,10 +152,10 @@ fn samples(run: &Run, samples: &[Sample]) {
     }
 }
 
-/// Time between two samples, and what a busy machine adds.
+/// Most nanoseconds between two samples, on a busy machine too.
 const NEAR: u64 = 1_500_000_000;
 
-/// One session, one end of each load, one end.
+/// Checks that there is one session, one end of each load, and one end of the run.
 fn sessions_and_ends(run: &Run) {
     let count = |what: fn(&Record) -> bool| run.records.iter().filter(|r| what(r)).count();
     assert_eq!(count(|record| matches!(record, Record::Session(_))), 1);
@@ -183,7 +164,7 @@ fn sessions_and_ends(run: &Run) {
     assert_eq!(run.outcome(), Some(Outcome::Complete));
 }
 
-/// As many blocks as planned, each with every arm, each arm with two slices in ABBA order.
+/// Checks that there are as many blocks as planned, each with every arm, and each arm with two slices in ABBA order.
 fn blocks(run: &Run) {
     for (load, planned) in BLOCKS {
         let blocks = run.blocks(load);
@@ -213,7 +194,7 @@ fn blocks(run: &Run) {
     }
 }
 
-/// Every tag leads to a histogram with as many values as its record says.
+/// Checks that every tag leads to a histogram with as many values as its record says.
 fn histograms(run: &Run) {
     let mut tags = BTreeSet::new();
     for trial in run.trials() {
@@ -230,7 +211,7 @@ fn histograms(run: &Run) {
     assert_eq!(tags.len(), 3 * (2 * 10 + 3 * 6));
 }
 
-/// What was read back from the proxies themselves.
+/// Checks the settings that were read back from the proxies themselves.
 fn proxies(run: &Run) {
     let mut addresses = BTreeSet::new();
     let proxies = run.records.iter().filter_map(|record| match record {
@@ -253,8 +234,8 @@ fn proxies(run: &Run) {
     assert_eq!((proxies.count(), addresses.len()), (3 * 13, 3));
 }
 
-/// The mechanism behind the gain, which no noise can hide: a stock nginx opens a connection to the
-/// origin for each request, the other arm reuses its own.
+/// Checks the mechanism of the gain, which no noise can hide: a stock nginx opens a connection to the origin for each
+/// request, the other arm reuses its own.
 fn origin_connections(run: &Run) {
     for (load, _) in BLOCKS {
         let sums = ARMS.map(|arm| {
@@ -273,10 +254,7 @@ fn origin_connections(run: &Run) {
 
 fn refuses_to_go_on_or_over(place: &Place) {
     let resumed = place.resume();
-    resumed.refused_in_a_line(&[
-        "is complete: there is nothing to resume",
-        "weir report 'a run'",
-    ]);
+    resumed.refused_in_a_line(&["is complete: there is nothing to resume", "weir report 'a run'"]);
     let again = place.run(STUDY).end();
     again.refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
 }
@@ -287,8 +265,10 @@ fn a_run_ends_in_the_format_that_was_asked_for() {
     let (first, _) = STUDY.split_once("  - {name: open").expect("two loads");
     let (_, rest) = STUDY.split_once("duration: 2s}\n").expect("two loads");
     place.write("study.yaml", &format!("{first}{rest}"));
-    let ended = place.ends("run study.yaml --out 'a run' --format json");
-    let ended = ended.with_code(0).says(&["report.html", "report.md"]);
+    let ended = place
+        .ends("run study.yaml --out 'a run' --format json")
+        .with_code(0)
+        .says(&["report.html", "report.md"]);
     let json: serde_json::Value = ended.document();
     assert_eq!(json["format"], "weir-findings/1");
     let report = place.ends("report 'a run' --format json").with_code(0);

@@ -1,4 +1,4 @@
-//! `weir run --check-alone`: baseline and winner once more, one at a time, on the real nginx.
+//! Tests of `weir run --check-alone`: baseline and winner once more, one at a time, with the real nginx.
 
 use serde_json::Value;
 use weir_model::record::{Phase, Record};
@@ -21,19 +21,14 @@ arms:
 blocks: {slice: 50ms, at-least: 6}
 ";
 
-/// By the estimate of the run itself: 16 stretches of at least 1.25 s.
+/// Checks the announced time against the run's own estimate: 16 stretches of at least 1.25 s.
 #[test]
 fn what_a_check_takes_is_said_before_anything_is_started() {
     let place = Place::new();
     place.write("study.yaml", STUDY);
     let seconds = |more: &str| -> [Option<u32>; 2] {
-        let told = place.ends(&format!("run study.yaml --check {more}"));
-        let told = told.with_code(0).stdout;
-        [
-            "compared with, one at a time: about ",
-            "The whole run takes about ",
-        ]
-        .map(|words| {
+        let told = place.ends(&format!("run study.yaml --check {more}")).with_code(0).stdout;
+        ["compared with, one at a time: about ", "The whole run takes about "].map(|words| {
             let after = told.split_once(words)?.1;
             after.split_once(" s")?.0.parse().ok()
         })
@@ -44,19 +39,14 @@ fn what_a_check_takes_is_said_before_anything_is_started() {
     };
     assert!((20..40).contains(&check), "{check} s");
     // Each is rounded to a second.
-    assert!(
-        (without + check).abs_diff(with) <= 1,
-        "{without} s and {check} s are {with} s"
-    );
+    assert!((without + check).abs_diff(with) <= 1, "{without} s and {check} s are {with} s");
 }
 
 #[test]
 fn the_winner_and_the_baseline_run_one_at_a_time() {
     let place = Place::new();
     place.write("study.yaml", STUDY);
-    let ended = place
-        .ends("run study.yaml --check-alone --time 100% --out 'a run'")
-        .with_code(0);
+    let ended = place.ends("run study.yaml --check-alone --time 100% --out 'a run'").with_code(0);
     place.assert_clean();
     ended.stderr.has_all(&[
         "The whole run takes about",
@@ -66,11 +56,7 @@ fn the_winner_and_the_baseline_run_one_at_a_time() {
     let run = place.records();
     let stretches: Vec<_> = run.parts_in("closed", Phase::is_alone).collect();
     assert_eq!(stretches.len(), 16);
-    assert!(
-        stretches
-            .iter()
-            .all(|part| part.arms.len() == 1 && part.blocks == 10)
-    );
+    assert!(stretches.iter().all(|part| part.arms.len() == 1 && part.blocks == 10));
     // 4 s of two arms with slices of 50 ms.
     assert_eq!(run.blocks("closed").len(), 20);
     let decided = run.records.iter().filter_map(|record| match record {
@@ -92,17 +78,9 @@ fn the_winner_and_the_baseline_run_one_at_a_time() {
     assert!((1..=8).contains(&pairs), "{alone}");
     assert_eq!(alone["arm"], "keeps-origin");
     assert!(alone["alone"][0].as_f64().is_some(), "a ratio: {alone}");
-    assert!(
-        ["holds", "does_not_hold", "not_shown"]
-            .map(Value::from)
-            .contains(&alone["verdict"])
-    );
+    assert!(["holds", "does_not_hold", "not_shown"].map(Value::from).contains(&alone["verdict"]));
     let words = alone["words"].as_str().expect("a sentence");
-    let flat = ended
-        .stdout
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     flat.has(words);
 }
 

@@ -1,5 +1,5 @@
-//! `weir run` with bursts of new connections: every slice gets its own, and a listen queue that is
-//! shorter than a burst is told from one that is not.
+//! Tests of `weir run` with bursts of new connections: every slice gets its own, and a listen queue shorter than a
+//! burst is distinguished from one that is not.
 
 use weir_model::record::NetworkUsed;
 
@@ -45,9 +45,11 @@ fn every_slice_gets_its_burst_and_only_a_short_queue_overflows() {
         return;
     }
     let overflows = |name: &str| {
-        let parts = run.parts("bursts").flat_map(|part| &part.arms);
-        let of_arm = parts.filter(|arm| arm.arm == name);
-        of_arm.filter_map(|arm| arm.listen_overflows).sum::<u64>()
+        run.parts("bursts")
+            .flat_map(|part| &part.arms)
+            .filter(|arm| arm.arm == name)
+            .filter_map(|arm| arm.listen_overflows)
+            .sum::<u64>()
     };
     assert_eq!(overflows("baseline"), 0, "511 hold a hundred");
     assert!(overflows("short-queue") > 0);

@@ -1,5 +1,5 @@
-//! `weir run` with arms whose bytes go past the kernel's TCP: what is carried on which hop, and that
-//! nothing of it outlives weir.
+//! Tests of `weir run` with arms whose bytes bypass the kernel's TCP: the bytes carried on each hop, and that no
+//! program remains in the kernel after weir.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ use crate::ssh_support::skipped;
 
 const ARMS: [&str; 3] = ["sockmap", "sockmap-inbound", "sockmap-outbound"];
 
-/// All levels, under loads of every kind.
+/// Returns a study of all levels, under loads of every kind.
 fn study(network: &str) -> String {
     let loads = "\
 - {name: small, closed: true, connections: 4, size: 1KiB, duration: 3s}
@@ -34,7 +34,7 @@ fn study(network: &str) -> String {
     place::study(proxy, loads, &more)
 }
 
-/// Two arms for as long as it takes to be stopped, whose connections nginx keeps as long.
+/// Returns a study of two arms, long enough to be stopped, whose connections nginx keeps as long.
 fn long() -> String {
     let proxy = "{kind: nginx, settings: {worker_processes: 1, keepalive_requests: 100000000}}";
     let load = "  - {name: closed, closed: true, connections: 4, duration: 60s}";
@@ -44,9 +44,7 @@ fn long() -> String {
 
 fn may_bypass() -> bool {
     let available = weir_bypass::available();
-    available
-        .inspect_err(|why| skipped(&why.to_string()))
-        .is_ok()
+    available.inspect_err(|why| skipped(&why.to_string())).is_ok()
 }
 
 fn may_have_networks() -> bool {
@@ -54,7 +52,7 @@ fn may_have_networks() -> bool {
     may.inspect_err(|why| skipped(&why.to_string())).is_ok()
 }
 
-/// What an arm counted under a load, by counter.
+/// Returns the counts of an arm under a load, by counter.
 fn counted(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for record in &run.records {
@@ -73,7 +71,7 @@ fn proxy<'r>(run: &'r Run, arm: &str) -> &'r ProxyRecord {
     proxy_of(run, arm).expect("each arm has a record")
 }
 
-/// Whether an arm's bytes are to go past TCP on a hop.
+/// Returns true if an arm's bytes should bypass TCP on a hop.
 fn is_bypassed(arm: &str, hop: &str) -> bool {
     arm == "transport=sockmap" || arm == format!("transport=sockmap-{hop}")
 }
@@ -117,10 +115,8 @@ fn no_response_is_wrong(run: &Run, load: &str, arm: &str) {
 
 fn each_hop_is_counted(run: &Run, load: &str, arm: &str) {
     let counted = counted(run, load, arm);
-    let loads = run.header.study.loads.iter();
-    let mut sizes = loads
-        .filter(|own| own.name == load)
-        .filter_map(|own| own.size);
+    let mut sizes =
+        run.header.study.loads.iter().filter(|own| own.name == load).filter_map(|own| own.size);
     let size = sizes.next().expect("a load with a size");
     let content = size * sum(run, load, arm, |slice| slice.completed);
     for hop in ["inbound", "outbound"] {
@@ -155,7 +151,7 @@ fn between_namespaces_each_arm_is_carried_by_what_it_says() {
     }
 }
 
-/// Two at a time have the same addresses, in namespaces of their own.
+/// Runs two studies at the same time, which have the same addresses in namespaces of their own.
 #[test]
 fn two_runs_side_by_side_count_their_own() {
     if !may_bypass() || !may_have_networks() {
@@ -180,7 +176,7 @@ fn two_runs_side_by_side_count_their_own() {
     }
 }
 
-/// A configuration may have no listener but the one with TLS.
+/// Tests a configuration whose only listener has TLS.
 #[test]
 fn a_user_s_only_listener_is_bypassed_once() {
     if !may_bypass() {
@@ -190,10 +186,7 @@ fn a_user_s_only_listener_is_bypassed_once() {
     let (_, name, text) = SECURE[0];
     let user = run_own::User::new(&place, &[(name, text)]);
     let main = user.path(name);
-    let proxy = format!(
-        "{{kind: nginx, configuration: {}, port: 18443}}",
-        main.display()
-    );
+    let proxy = format!("{{kind: nginx, configuration: {}, port: 18443}}", main.display());
     let arms = "- {name: past, settings: {transport: sockmap}}\n";
     let text = run_own::study(&proxy, arms)
         .replace("timeout: 10s", "timeout: 10s, tls: true")
@@ -209,24 +202,24 @@ fn a_user_s_only_listener_is_bypassed_once() {
     }
 }
 
-/// The programs that links of a process hold, from the descriptors' own words (proc(5)).
+/// Returns the kernel programs that links of a process hold, as its descriptors show them (proc(5)).
 fn attached(run: &Running) -> BTreeSet<u32> {
     let folder = fs::read_dir(format!("/proc/{}/fdinfo", run.pid()));
-    let texts = (folder.into_iter().flatten().flatten())
-        .filter_map(|entry| fs::read_to_string(entry.path()).ok());
-    let links = texts.filter(|text| text.contains("link_type:\tcgroup"));
-    let program = |text: String| {
-        let mut lines = text.lines();
-        let line = lines.find_map(|line| line.strip_prefix("prog_id:"));
-        line?.trim().parse().ok()
-    };
-    links.filter_map(program).collect()
+    let links = (folder.into_iter().flatten().flatten())
+        .filter_map(|entry| fs::read_to_string(entry.path()).ok())
+        .filter(|text| text.contains("link_type:\tcgroup"));
+    links
+        .filter_map(|text| {
+            let mut lines = text.lines();
+            let line = lines.find_map(|line| line.strip_prefix("prog_id:"));
+            line?.trim().parse().ok()
+        })
+        .collect()
 }
 
-/// All programs that the kernel has.
+/// Returns all programs in the kernel.
 fn loaded() -> BTreeSet<u32> {
-    let programs = aya::programs::loaded_programs().filter_map(Result::ok);
-    programs.map(|program| program.id()).collect()
+    aya::programs::loaded_programs().filter_map(Result::ok).map(|program| program.id()).collect()
 }
 
 #[test]
@@ -257,10 +250,9 @@ fn between_hosts_there_is_no_way_past_tcp() {
     let Some(lan) = Lan::of(&[Like::default()]) else {
         return;
     };
-    let text = long().replace("60s", "2s").replace(
-        "arms:\n",
-        "arms:\n  - {name: keeps-origin, settings: {origin_keepalive: 8}}\n",
-    );
+    let text = long()
+        .replace("60s", "2s")
+        .replace("arms:\n", "arms:\n  - {name: keeps-origin, settings: {origin_keepalive: 8}}\n");
     let ended = lan.run(&text, "--place proxy=web1").end();
     ended.with_code(0);
     let run = lan.records();

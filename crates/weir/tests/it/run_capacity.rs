@@ -1,5 +1,5 @@
-//! `weir run` with studies that ask how much a server carries: servers whose capacity is known, that break, and a load
-//! generator that is too weak; and searches that are interrupted and killed.
+//! Tests of `weir run` with studies of capacity: servers whose capacity is known, that break, and a load generator that
+//! is too weak; and searches that are interrupted and killed.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use crate::origin;
 use crate::place::{self, Place, outcomes};
 use crate::program::{Running, behind, in_three_tries, within};
 
-/// A server that weir does not start, asked roughly: what a search needs for a p90 is little.
+/// Returns a study of a server that weir does not start, with low precision: a search needs little for a p90.
 fn study(address: &str, limits: &str) -> String {
     let search = format!("{{capacity: '{limits}', precision: 15%, hold: 2s}}");
     place::study(
@@ -28,11 +28,13 @@ fn study(address: &str, limits: &str) -> String {
 }
 
 fn found(run: &Run) -> Vec<&CapacityRecord> {
-    let records = run.records.iter().filter_map(|record| match record {
-        Record::Capacity(found) => Some(found),
-        _ => None,
-    });
-    records.collect()
+    run.records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Capacity(found) => Some(found),
+            _ => None,
+        })
+        .collect()
 }
 
 fn await_brackets(place: &Place, run: &mut Running, count: usize) {
@@ -76,10 +78,7 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     assert_eq!(rates.iter().filter(|rate| **rate == rates[0]).count(), 1);
     let found = only_answer(&run);
     assert!(
-        matches!(
-            found.end,
-            CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget
-        ),
+        matches!(found.end, CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget),
         "{found:?}"
     );
     // A queue of 50 ms is 100 requests: nearly all of the 2,000/s, and of less beside what else runs here. How near an
@@ -133,14 +132,8 @@ fn connections_are_told_or_raised() {
 
     // There is no study to save: it is repeated as it was typed.
     let shown = place.ends("report 'a run' --format markdown").with_code(0);
-    let (_, repeat) = shown
-        .stdout
-        .split_once("How to repeat it")
-        .expect("a section");
-    assert!(
-        repeat.contains("weir capacity http") && !repeat.contains("study.yaml"),
-        "{repeat}"
-    );
+    let (_, repeat) = shown.stdout.split_once("How to repeat it").expect("a section");
+    assert!(repeat.contains("weir capacity http") && !repeat.contains("study.yaml"), "{repeat}");
 }
 
 #[test]
@@ -158,11 +151,9 @@ fn a_server_that_dies_is_said_to_have_broken() {
     assert!(is_told && found.verified == 0.0, "{found:?}");
 }
 
-/// Answer of a run that has one arm.
+/// Returns the answer of a run that has one arm.
 fn only_answer(run: &Run) -> &CapacityRecord {
-    let [answer] = found(run)[..] else {
-        panic!("one answer")
-    };
+    let [answer] = found(run)[..] else { panic!("one answer") };
     answer
 }
 
@@ -186,10 +177,7 @@ fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
     // On a machine that is busy besides, hold-ups spoil so much that nothing is claimed of anybody.
     let is_claimed = found.verified > 0.0 || found.high > 0.0;
     let ceiling = found.ceiling.map(|ceiling| ceiling.of);
-    assert!(
-        !is_claimed || ceiling == Some(CeilingOf::Generator),
-        "{found:?}"
-    );
+    assert!(!is_claimed || ceiling == Some(CeilingOf::Generator), "{found:?}");
     assert_ne!(ceiling, Some(CeilingOf::Connections), "{found:?}");
     server.signal(Signal::TERM);
     server.end().with_code(0);
@@ -199,14 +187,15 @@ fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
 struct Quota(PathBuf);
 
 impl Quota {
-    /// `None` where this user may make none.
+    /// Makes the group; `None` if this user is not allowed to.
     fn make() -> Option<Quota> {
         let name = format!("weir-test-{}", std::process::id());
         // Version 1 has a tree for each controller (kernel documentation, cgroup-v1 and cgroup-v2).
         let one = Path::new("/sys/fs/cgroup/cpu");
-        let (tree, file, text) = match one.is_dir() {
-            true => (one, "cpu.cfs_quota_us", "20000"),
-            false => (Path::new("/sys/fs/cgroup"), "cpu.max", "20000 100000"),
+        let (tree, file, text) = if one.is_dir() {
+            (one, "cpu.cfs_quota_us", "20000")
+        } else {
+            (Path::new("/sys/fs/cgroup"), "cpu.max", "20000 100000")
         };
         let group = Quota(tree.join(name));
         fs::create_dir(&group.0).ok()?;
@@ -228,11 +217,7 @@ fn a_generator_with_a_quota_is_not_taken_for_the_server() {
     let (server, at) = origin::start("--size 100");
     let before = format!("echo $$ > {}/cgroup.procs", quota.0.display());
     let path = place.write("study.yaml", &study(&at, "p90 < 30ms"));
-    let line = format!(
-        "run {} --out '{}'",
-        path.display(),
-        place.run_folder().display()
-    );
+    let line = format!("run {} --out '{}'", path.display(), place.run_folder().display());
     let run = Running::start(&mut behind(&before, &line));
     run.end_of_steps(" left\n").with_code(0);
     let run = place.records();
@@ -243,8 +228,8 @@ fn a_generator_with_a_quota_is_not_taken_for_the_server() {
     server.end().with_code(0);
 }
 
-/// A server that answers after a millisecond, and never again once it was asked more than so often within a second. Ends with
-/// this process; its address.
+/// Starts a server that answers after a millisecond, and never again once it has had more than `most` requests within a
+/// second. It ends with this process. Returns its address.
 fn fragile(most: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound").to_string();
@@ -265,17 +250,16 @@ fn serve(mut stream: TcpStream, most: usize, seen: &Mutex<(Instant, usize)>) -> 
         let is_broken = {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             let (begun, count) = *seen;
-            *seen = match begun.elapsed() > Duration::from_secs(1) && count <= most {
-                true => (Instant::now(), 1),
-                false => (begun, count + 1),
+            *seen = if begun.elapsed() > Duration::from_secs(1) && count <= most {
+                (Instant::now(), 1)
+            } else {
+                (begun, count + 1)
             };
             seen.1 > most
         };
         if !is_broken {
             thread::sleep(Duration::from_millis(1));
-            stream
-                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-                .ok()?;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").ok()?;
         }
     }
     Some(())

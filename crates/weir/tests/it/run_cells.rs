@@ -1,4 +1,4 @@
-//! Cells of changing arms on real proxies: what an arm had is gone when another takes its slot.
+//! Tests of cells with changing arms on real proxies: an arm leaves nothing for the arm that takes its slot.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ loads: [{name: closed, closed: true, connections: 2, duration: 8s}]
 blocks: {slice: 50ms}
 ";
 
-/// The baseline with each of the others in turn, which alone run beside it.
+/// Plan that measures the baseline with each of the other arms in turn, of which no others run at the time.
 struct InTurn {
     steps: VecDeque<Step>,
     ends: Rc<RefCell<Vec<String>>>,
@@ -42,8 +42,7 @@ impl InTurn {
     fn new(header: &RunHeader, ends: Rc<RefCell<Vec<String>>>) -> InTurn {
         let study = &header.study;
         let changes = study.arms.iter().enumerate();
-        let changes = changes.filter(|(_, arm)| !arm.changes.is_empty());
-        let steps = changes.flat_map(|(place, _)| {
+        let steps = changes.filter(|(_, arm)| !arm.changes.is_empty()).flat_map(|(place, _)| {
             let arms: Vec<ArmId> = vec![0, place];
             let cell = Cell {
                 arms: arms.clone(),
@@ -60,10 +59,7 @@ impl InTurn {
             };
             [Step::Arms(arms), Step::Measure(Box::new(cell))]
         });
-        InTurn {
-            steps: steps.collect(),
-            ends,
-        }
+        InTurn { steps: steps.collect(), ends }
     }
 }
 
@@ -87,8 +83,8 @@ impl Proposer for InTurn {
 fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let (catalog, context) = (Catalog::builtin(), context());
-    let study = weir_study::parse(STUDY, "study.yaml", &catalog, &context);
-    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let study = weir_study::parse(STUDY, "study.yaml", &catalog, &context)
+        .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     let options = Options {
         folder: folder.path().join("run"),
         launcher: Launcher::new(env!("CARGO_BIN_EXE_weir").into()),
@@ -111,16 +107,12 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
     };
     weir_lab::ask((&study, STUDY), &options, &mut proposer, &mut |_| {}).expect("it runs");
     let run = Run::read(&options.folder).expect("a run");
-    let arms = run.header.study.arms.iter();
-    let changes = arms.filter(|arm| !arm.changes.is_empty());
+    let changes = run.header.study.arms.iter().filter(|arm| !arm.changes.is_empty());
     assert_eq!(ends.take(), vec!["2 whole"; changes.count()]);
     let started = of_arms(&run);
     for arm in started.keys() {
         // A busy machine may leave a short slice without an answer.
-        assert!(
-            sum(&run, "closed", arm, |slice| slice.completed) > 0,
-            "{arm}"
-        );
+        assert!(sum(&run, "closed", arm, |slice| slice.completed) > 0, "{arm}");
     }
     let level = |arm: &str, id: &str| started[arm].effective.get(id).cloned();
     if weir_host::may_have_networks().is_err() {
@@ -140,7 +132,7 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
     }
 }
 
-/// What there is on this machine.
+/// Returns the properties of this machine.
 fn context() -> CheckContext {
     CheckContext {
         descriptor_limit: 1024,

@@ -1,5 +1,5 @@
-//! `weir run` with what loads can be beyond kept connections in clear: TLS, a connection for each
-//! request, connections that are held, large content.
+//! Tests of `weir run` with loads beyond kept connections without TLS: TLS, a connection for each request, connections
+//! that are held, large content.
 
 use weir_model::record::{ArmConnections, Record};
 use weir_record::Run;
@@ -24,11 +24,7 @@ origin: {size: 256KiB}
 arms: [{name: keeps-origin, settings: {origin_keepalive: 8}}]
 objective: {metric: received-bytes}
 ";
-    place::study(
-        "{kind: nginx, settings: {worker_processes: 1}}",
-        loads,
-        more,
-    )
+    place::study("{kind: nginx, settings: {worker_processes: 1}}", loads, more)
 }
 
 const ARMS: [&str; 2] = ["baseline", "keeps-origin"];
@@ -67,7 +63,7 @@ fn more_connections_are_held_than_a_thread_may_have_descriptors() {
     assert!(threads[0] > 1, "{threads:?}");
 }
 
-/// The connections of a load that was measured in one continuous trial.
+/// Returns the connections of a load that was measured in one continuous trial.
 fn of_arm(run: &Run, load: &str, arm: &str) -> ArmConnections {
     let parts: Vec<_> = run.parts(load).collect();
     assert_eq!(parts.len(), 1, "{load}");
@@ -81,7 +77,7 @@ fn no_errors(run: &Run, load: &str) {
     }
 }
 
-/// What was offered was agreed on, in full handshakes, one for each connection.
+/// Checks that the offered TLS parameters were used, in full handshakes, one for each connection.
 fn handshakes(run: &Run) {
     no_errors(run, "handshakes");
     for arm in ARMS {
@@ -89,8 +85,7 @@ fn handshakes(run: &Run) {
         let tls = connections.tls.expect("the load speaks TLS");
         assert!(tls.handshakes > 2 && tls.resumed == 0, "{tls:?}");
         let names = |counts: &[weir_model::load_report::NameCount]| {
-            let names = counts.iter().map(|count| count.name.clone());
-            names.collect::<Vec<_>>()
+            counts.iter().map(|count| count.name.clone()).collect::<Vec<_>>()
         };
         assert_eq!(names(&tls.versions), ["TLS 1.2"]);
         assert_eq!(names(&tls.ciphers), ["ECDHE-RSA-AES256-GCM-SHA384"]);
@@ -102,7 +97,7 @@ fn handshakes(run: &Run) {
     }
 }
 
-/// nginx asks the origin server once for each of them, whether or not it keeps its own connections.
+/// Checks that nginx sends each request to the origin server once, whether or not it keeps its own connections.
 fn per_request(run: &Run) {
     no_errors(run, "per-request");
     for arm in ARMS {
@@ -120,18 +115,14 @@ fn per_request(run: &Run) {
     }
 }
 
-/// They are there from the begin to the end, and the origin server never hears of them.
+/// Checks that the connections are open from the begin to the end, and cause no requests to the origin server.
 fn held(run: &Run) {
     no_errors(run, "held");
     for arm in ARMS {
         let connections = of_arm(run, "held", arm);
         let held = connections.held;
         let open = (held.open_at_start, held.open_at_end);
-        assert_eq!(
-            (held.wanted, held.opened, open),
-            (60, 60, (60, 60)),
-            "{arm}"
-        );
+        assert_eq!((held.wanted, held.opened, open), (60, 60, (60, 60)), "{arm}");
         assert_eq!(connections.asking.open_at_start, 2);
         within(connections.proxy_memory_bytes, 100 << 10..);
         let requests = sum(run, "held", arm, |slice| slice.origin_requests);
@@ -144,7 +135,7 @@ fn held(run: &Run) {
     assert!(!reasons.any(|reason| of_held(&reason.rule)));
 }
 
-/// Every response brings all of its content.
+/// Checks that every response brings all of its content.
 fn large_content(run: &Run) {
     no_errors(run, "large-content");
     for arm in ARMS {
@@ -157,10 +148,9 @@ fn large_content(run: &Run) {
 
 fn told(ended: &Ended, place: &Place) {
     let summary = ended.stdout.split_whitespace().collect::<Vec<_>>();
-    summary.join(" ").has_all(&[
-        "TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), never resumed",
-        "Gbit/s",
-    ]);
+    summary
+        .join(" ")
+        .has_all(&["TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), never resumed", "Gbit/s"]);
     let whole = place.ends("report 'a run' --full").with_code(0).stdout;
     for output in [&whole, &place.read("report.html"), &place.read("report.md")] {
         let output = output.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,5 +1,5 @@
-//! `weir run` with arms that differ in the kernel's settings: each in a network namespace of its own,
-//! or, where none may be made, left out and said so.
+//! Tests of `weir run` with arms that differ in kernel settings: each runs in a network namespace of its own, or is
+//! left out, with a message, if none may be made.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -13,8 +13,8 @@ use crate::place::{self, Place, proxy_of};
 use crate::program::{HasAll, Running};
 use crate::ssh_support::skipped;
 
-/// Which of two settings bounds a listener's queue; and one that the kernel bounds by another that
-/// comes behind it in the alphabet.
+/// Returns a study that determines which of two settings bounds a listener's queue, and of a setting that the kernel
+/// bounds by another one, which follows in the alphabet.
 fn study() -> String {
     let arms = "\
 origin: {size: 1KiB}
@@ -45,18 +45,11 @@ fn each_arm_has_the_kernel_settings_that_it_asks_for() {
     has_its_settings(&place, place.run(&study()));
 }
 
-/// Of a user namespace of their own.
+/// Tests network namespaces within a user namespace.
 #[test]
 fn arms_of_a_user_who_is_not_root_have_them_too() {
     let tried = Command::new("setpriv")
-        .args([
-            "--reuid=54321",
-            "--regid=54321",
-            "--clear-groups",
-            "unshare",
-            "-Un",
-            "true",
-        ])
+        .args(["--reuid=54321", "--regid=54321", "--clear-groups", "unshare", "-Un", "true"])
         .status();
     if geteuid().is_root() && !tried.is_ok_and(|status| status.success()) {
         return skipped("users who are not root may have no user namespaces here");
@@ -126,10 +119,7 @@ fn a_study_that_insists_on_namespaces_or_has_nothing_else_is_refused_without_the
     }
     let place = Place::new();
     let all = study();
-    let alone: Vec<&str> = all
-        .lines()
-        .filter(|line| !line.contains("backlog"))
-        .collect();
+    let alone: Vec<&str> = all.lines().filter(|line| !line.contains("backlog")).collect();
     let alone = alone.join("\n").replace(
         "keepalive, settings: {origin_keepalive: 8",
         "tw, settings: {net.ipv4.tcp_tw_reuse: 1",
@@ -147,9 +137,6 @@ fn a_setting_of_the_whole_host_takes_leave() {
     let place = Place::new();
     let text = study().replace("origin_keepalive: 8", "fs.file-max: 9000000000");
     let said = "settings of the whole host: fs.file-max";
-    place
-        .run(&text)
-        .end()
-        .refused(&[said, "--allow-host-settings"]);
+    place.run(&text).end().refused(&[said, "--allow-host-settings"]);
     assert!(!place.run_folder().exists());
 }

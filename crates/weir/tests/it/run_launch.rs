@@ -1,5 +1,5 @@
-//! `weir run` with arms that differ in how their proxy is started, and with proxies that weir does not
-//! start at all.
+//! Tests of `weir run` with arms that differ in the start of their proxy, and with proxies that weir does not start at
+//! all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::origin;
 use crate::place::{self, Place, proxy_of};
 use crate::program::HasAll;
 
-/// A library that sees connections being accepted, as stacks that bypass the kernel do.
+/// A library that observes accepted connections, as stacks that bypass the kernel do.
 const LIBRARY: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -41,14 +41,12 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags) {
 }
 "#;
 
-/// Builds it with the compiler that weir itself is linked by.
+/// Builds the library with the compiler that links weir itself.
 fn library(place: &Place) -> PathBuf {
     let source = place.write("seen.c", LIBRARY);
     let library = place.path("seen.so");
     let mut compiler = Command::new("cc");
-    compiler
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .arg(&library);
+    compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library);
     let built = compiler.arg(&source).arg("-ldl").status();
     assert!(built.expect("a C compiler").success());
     library
@@ -56,16 +54,12 @@ fn library(place: &Place) -> PathBuf {
 
 fn study(launchers: &str, arms: &str) -> String {
     let more = format!("a/a: false\nlaunchers:\n{launchers}arms:\n{arms}");
-    place::study(
-        "{kind: nginx, settings: {worker_processes: 1}}",
-        LOAD,
-        &more,
-    )
+    place::study("{kind: nginx, settings: {worker_processes: 1}}", LOAD, &more)
 }
 
 const LOAD: &str = "  - {name: closed, closed: true, connections: 2, duration: 2s}";
 
-/// What the preloaded library has seen.
+/// Returns the number of accepted connections that the preloaded library has logged.
 fn seen(file: &Path) -> usize {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().filter(|line| *line == "accepted").count()
@@ -104,10 +98,8 @@ fn a_library_is_preloaded_into_the_arm_that_asks_for_it_and_a_missing_launcher_i
 fn what_was_not_loaded_is_said_and_nothing_is_measured() {
     let place = Place::new();
     // A program that is no dynamic one, and becomes the proxy: the library is lost on the way.
-    let launchers = format!(
-        "  lost: {{preload: {}, prefix: env -u LD_PRELOAD}}\n",
-        library(&place).display()
-    );
+    let launchers =
+        format!("  lost: {{preload: {}, prefix: env -u LD_PRELOAD}}\n", library(&place).display());
     let arms = "  - {name: lost, settings: {launcher: lost}}\n";
     let ended = place.run(&study(&launchers, arms)).end().with_code(1);
     let said = "arm `lost`: launcher `lost`: ";
@@ -129,7 +121,7 @@ fn launchers_that_are_none_are_refused_where_they_stand() {
     assert!(!place.run_folder().exists());
 }
 
-/// A proxy that weir does not start, in two arms.
+/// Returns a study of a proxy that weir does not start, in two arms.
 fn external(address: &str, other: &str) -> String {
     let proxy = |address| format!("{{kind: external, address: \"{address}\"}}");
     let arms = format!("arms:\n  - {{name: other, proxy: {}}}\n", proxy(other));

@@ -1,5 +1,5 @@
-//! `weir run` with loads as `weir load` has them: a mix of requests with slots and expectations, a
-//! pipeline, Poisson arrivals, a second flow; a rate that grows, and a trace.
+//! Tests of `weir run` with loads like those of `weir load`: a mix of requests with slots and expectations, a pipeline,
+//! Poisson arrivals, a second flow; a rate that grows, and a trace.
 
 use weir_record::Run;
 
@@ -8,7 +8,7 @@ use crate::program::HasAll;
 
 const ARMS: [&str; 2] = ["baseline", "log-off"];
 
-/// A study with these loads, of nginx that serves a file of 1 KiB, with slices of a second.
+/// Returns a study with these loads, of nginx that serves a file of 1 KiB, with slices of a second.
 fn study(loads: &str) -> String {
     format!(
         "weir: 1
@@ -29,15 +29,13 @@ objective: {{metric: response-p50}}
     )
 }
 
-/// What was offered to an arm in each slice.
+/// Returns the number of requests due for an arm in each slice.
 fn due(run: &Run, load: &str, arm: &str) -> Vec<u64> {
-    let slices = slices(run, load, arm).into_iter();
-    slices.map(|slice| slice.due).collect()
+    slices(run, load, arm).into_iter().map(|slice| slice.due).collect()
 }
 
 fn offered(run: &Run, load: &str, arm: &str) -> Vec<u64> {
-    let slices = slices(run, load, arm).into_iter();
-    slices.map(|slice| slice.offered).collect()
+    slices(run, load, arm).into_iter().map(|slice| slice.offered).collect()
 }
 
 const MIX: &str = "
@@ -64,8 +62,7 @@ fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
         for trial in &trials {
             // One that is not as expected would be an error.
             assert_eq!(trial.errors, [], "{arm}");
-            let counted = classes.iter_mut().zip(&trial.status_classes);
-            counted.for_each(|(sum, count)| *sum += count);
+            classes.iter_mut().zip(&trial.status_classes).for_each(|(sum, count)| *sum += count);
         }
         // 75 of 300 requests per second are for what is not there, beside 50 of the other flow.
         let (found, missing) = (classes[2] as f64, classes[4] as f64);
@@ -75,8 +72,7 @@ fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
         let mean = due.iter().sum::<u64>() as f64 / due.len() as f64;
         assert!((mean - 280.0).abs() < 20.0, "{arm}: {mean}");
         // Evenly spaced, all would be 280, or one more.
-        let distance = |count: &u64| (*count as f64 - mean).abs();
-        let widest = due.iter().map(distance).fold(0.0, f64::max);
+        let widest = due.iter().map(|count| (*count as f64 - mean).abs()).fold(0.0, f64::max);
         assert!(widest > 5.0, "{arm}: {due:?}");
     }
     let parts: Vec<_> = run.parts("mix").flat_map(|part| &part.arms).collect();
@@ -98,9 +94,7 @@ fn a_rate_that_grows_and_a_trace_are_the_same_in_every_slice() {
     );
     place.write("study.yaml", &study(&loads));
     // It is about the slices of the plan, and long enough without stretches after it.
-    place
-        .ends("run study.yaml --out 'a run' --samples off")
-        .with_code(0);
+    place.ends("run study.yaml --out 'a run' --samples off").with_code(0);
     place.assert_clean();
     let run = place.records();
     for arm in ARMS {
@@ -128,9 +122,7 @@ fn rates_of_a_matrix_share_a_trial_and_each_has_what_is_its_own() {
         assert_eq!(run.blocks(load).len(), 10, "{load}");
         for arm in ARMS {
             // What was due is the schedule's, however busy the machine; 80 ms of each slice are measured.
-            let due = slices(&run, load, arm)
-                .into_iter()
-                .map(|slice| slice.due as f64);
+            let due = slices(&run, load, arm).into_iter().map(|slice| slice.due as f64);
             let due: Vec<f64> = due.collect();
             assert_eq!(due.len(), 20, "{load} {arm}");
             assert!(
@@ -143,10 +135,7 @@ fn rates_of_a_matrix_share_a_trial_and_each_has_what_is_its_own() {
             assert!(trials.iter().all(|trial| trial.rate_intended == Some(rate)));
         }
         let parts: Vec<_> = run.parts(load).collect();
-        let places: Vec<_> = parts
-            .iter()
-            .map(|part| (part.first_block, part.blocks))
-            .collect();
+        let places: Vec<_> = parts.iter().map(|part| (part.first_block, part.blocks)).collect();
         assert_eq!(places, [(0, 5), (5, 5)], "{load}");
         assert!(parts.iter().all(|part| part.with[0].load == other));
     }

@@ -1,5 +1,5 @@
-//! `weir run` on configurations that users wrote, with the real proxies: each arm runs a copy with its
-//! settings in it, and no file of the user's is touched. `corpus.rs` takes many of them on to the reverted patch.
+//! Tests of `weir run` with configurations that users wrote, with the real proxies: each arm runs a copy with its
+//! settings in it, and no file of the user's is changed. `corpus.rs` takes many of them on to the reverted patch.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -14,17 +14,17 @@ use crate::place::{self, Place, proxy_of};
 use crate::program::HasAll;
 use crate::run_own_cases::{HAPROXY, NGINX, SECURE};
 
-/// What a file is: its bytes, its number and when it was written.
+/// State of a file: its bytes, its inode number and its time of modification.
 type State = (Vec<u8>, u64, SystemTime);
 
-/// A folder with a configuration, as a user has it.
+/// A folder with a user's configuration.
 pub(crate) struct User {
     pub(crate) folder: PathBuf,
     before: BTreeMap<PathBuf, State>,
 }
 
 impl User {
-    /// Nobody may write to any of the files, nor make one beside them; root may all the same.
+    /// Writes the files, which only root may change.
     pub(crate) fn new(place: &Place, files: &[(&str, &str)]) -> User {
         let folder = place.path("user");
         fs::create_dir_all(&folder).expect("own folder");
@@ -34,17 +34,14 @@ impl User {
             fs::write(&path, text).expect("own folder");
             fs::set_permissions(&path, Permissions::from_mode(0o444)).expect("own file");
         }
-        User {
-            before: states(&folder),
-            folder,
-        }
+        User { before: states(&folder), folder }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Everything is as it was, and nothing is there besides.
+    /// Checks that all files are unchanged, and that there are no others.
     #[track_caller]
     pub(crate) fn assert_untouched(&self) {
         assert!(states(&self.folder) == self.before, "the user's files");
@@ -67,19 +64,19 @@ fn states(folder: &Path) -> BTreeMap<PathBuf, State> {
     all
 }
 
-/// A study of a user's configuration; its load asks for one of the virtual servers by name.
+/// Returns a study of a user's configuration; its load names one of the virtual servers.
 pub(crate) fn study(proxy: &str, arms: &str) -> String {
     let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s,\n   \
                 request: {fields: {Host: shop.example}}}";
     place::study(proxy, load, &format!("a/a: false\narms:\n{arms}"))
 }
 
-/// What an arm was running with.
+/// Returns the record of an arm's proxy.
 fn of_arm<'r>(run: &'r Run, arm: &str) -> &'r ProxyRecord {
     proxy_of(run, arm).expect("the arm ran")
 }
 
-/// The file says what a level is, and where it says nothing the program does: both are read back.
+/// Checks that levels are read back from the file or, if the file has none, from the program's default.
 #[test]
 fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
     let place = Place::new();
@@ -94,23 +91,15 @@ fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
     let text = study(&proxy, arms).replace("duration: 2s", "duration: 3s");
     place.run(&text).end().with_code(0);
     let run = place.records();
-    for (arm, expected) in [
-        ("on", &["gzip"][..]),
-        ("off", &[]),
-        ("nodelay", &["tcp_nodelay"]),
-    ] {
-        let inert: Vec<String> = of_arm(&run, arm)
-            .inert
-            .iter()
-            .map(|it| it.id.clone())
-            .collect();
+    for (arm, expected) in [("on", &["gzip"][..]), ("off", &[]), ("nodelay", &["tcp_nodelay"])] {
+        let inert: Vec<String> = of_arm(&run, arm).inert.iter().map(|it| it.id.clone()).collect();
         assert_eq!(inert, expected, "{arm}");
     }
     user.assert_untouched();
 }
 
-/// What keeps connections to the origin server is held against how many were opened: where something in the file
-/// closes them that weir does not know, the change did not take effect.
+/// Checks the test of settings that keep connections to the origin server, by the number of opened ones: if an unknown
+/// part of the file closes them, the change did not take effect.
 #[test]
 fn a_change_that_keeps_nothing_is_not_called_one_without_effect() {
     let map = "map $http_upgrade $kept { default upgrade; '' close; }";
@@ -144,8 +133,8 @@ fn is_said_to_keep_nothing(map: &str) -> bool {
     is_said
 }
 
-/// With the lab's certificate in the place of the user's, which the client would not trust, and which
-/// weir need not be able to read.
+/// Uses the lab's certificate in place of the user's, which the client would not trust, and which weir need not be able
+/// to read.
 #[test]
 fn a_load_over_tls_asks_the_user_s_tls_listener() {
     // Each for some seconds, and none is asked how quick it is.
@@ -161,14 +150,10 @@ fn asks_the_tls_listener(kind: &str, name: &str, text: &str) {
     let user = User::new(&place, &[(name, text)]);
     let port = if kind == "caddy" { 443 } else { 18443 };
     let main = user.path(name);
-    let proxy = format!(
-        "{{kind: {kind}, configuration: {}, port: {port}}}",
-        main.display()
-    );
+    let proxy = format!("{{kind: {kind}, configuration: {}, port: {port}}}", main.display());
     let text = study(&proxy, "")
         .replace("arms:\n", "")
-        .replace("a/a: false", "a/a: true");
-    let text = text
+        .replace("a/a: false", "a/a: true")
         .replace("timeout: 10s", "timeout: 10s, tls: true")
         .replace("50ms", "250ms")
         .replace("duration: 2s", "duration: 6s");
@@ -182,7 +167,7 @@ fn asks_the_tls_listener(kind: &str, name: &str, text: &str) {
     assert_eq!(patch.expect("it is there"), "", "{kind}");
 }
 
-/// Workers and sockets are then whose weir is, and nothing that the user's file asks for needs root.
+/// Checks that workers and sockets then belong to weir's user, and that no part of the user's file needs root.
 #[test]
 fn root_is_not_needed() {
     for case in [&NGINX, &HAPROXY] {
@@ -191,10 +176,7 @@ fn root_is_not_needed() {
         let (id, level) = case.setting;
         let main = user.path(case.main);
         let proxy = format!("{{kind: {}, configuration: {}}}", case.kind, main.display());
-        let text = study(
-            &proxy,
-            &format!("- {{name: changed, settings: {{{id}: {level}}}}}\n"),
-        );
+        let text = study(&proxy, &format!("- {{name: changed, settings: {{{id}: {level}}}}}\n"));
         place.run_without_root(&text).with_code(0);
         place.assert_clean();
         user.assert_untouched();

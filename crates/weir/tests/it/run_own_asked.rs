@@ -1,20 +1,18 @@
-//! Which listener, server and location of a user's configuration each load asks: looked up, said, and asked.
+//! Tests of the listener, server and location of a user's configuration that each load requests: they are determined,
+//! reported, and used.
 
 use crate::place::{self, Place, proxy_of};
 use crate::program::HasAll;
 use crate::run_own::User;
 
-/// As `sites-enabled` has it: nothing listens in the main file.
+/// Files in the layout of `sites-enabled`: the main file has no listener.
 const SITES: [(&str, &str); 5] = [
     (
         "nginx.conf",
         "worker_processes 1;\nevents {}\nhttp {\n    access_log off;\n    include conf.d/*.conf;\n    \
          include sites-enabled/*;\n}\n",
     ),
-    (
-        "conf.d/origin.conf",
-        "upstream app { server 192.0.2.1:8080; keepalive 4; }\n",
-    ),
+    ("conf.d/origin.conf", "upstream app { server 192.0.2.1:8080; keepalive 4; }\n"),
     (
         "sites-enabled/00-default",
         "server {\n    listen 18080 default_server;\n    return 301 https://$host$request_uri;\n}\n\
@@ -46,7 +44,7 @@ fn study(user: &User, loads: &str, arms: &str) -> String {
     place::study(&proxy, loads, &format!("a/a: false\narms:\n{arms}"))
 }
 
-/// Loads in clear and over TLS, and of two ports, in one study; all of them through includes.
+/// Tests loads with and without TLS, on two ports, in one study; all of their servers are in included files.
 #[test]
 fn every_load_goes_to_its_listener_and_the_run_says_which() {
     let place = Place::new();
@@ -79,24 +77,17 @@ fn every_load_goes_to_its_listener_and_the_run_says_which() {
     for load in ["clear", "shop", "other"] {
         let trials = || run.trials().filter(|trial| trial.load == load);
         let answered: u64 = trials().map(|trial| trial.status_classes[2]).sum();
-        let others: u64 = trials()
-            .map(|trial| trial.status_classes.iter().sum::<u64>())
-            .sum();
-        assert!(
-            answered > 0 && answered == others,
-            "{load}: {answered} of {others}"
-        );
+        let others: u64 = trials().map(|trial| trial.status_classes.iter().sum::<u64>()).sum();
+        assert!(answered > 0 && answered == others, "{load}: {answered} of {others}");
     }
     let asked = &proxy_of(&run, "changed").expect("the arm ran").asked;
     let ports: Vec<&str> = asked.iter().map(|asked| &*asked.listener.name).collect();
     assert_eq!(ports, ["18081", "18443", "18082"]);
     let report = place.ends("report 'a run' --format markdown").with_code(0);
-    report
-        .stdout
-        .has_all(&["Where each load goes", "location /cart/"]);
+    report.stdout.has_all(&["Where each load goes", "location /cart/"]);
 }
 
-/// One arm that cannot be placed does not end the run.
+/// Checks that one arm without a place for its setting does not end the run.
 #[test]
 fn an_arm_without_a_place_is_left_out_and_the_others_run() {
     let place = Place::new();
@@ -112,10 +103,8 @@ fn an_arm_without_a_place_is_left_out_and_the_others_run() {
     let load = "- {name: clear, closed: true, connections: 2, duration: 2s, timeout: 10s}\n";
     let text = study(&user, load, arms);
     place.write("study.yaml", &text);
-    let why = format!(
-        "not varied: arm `kept` is left out: {}:5:22: ",
-        user.path("nginx.conf").display()
-    );
+    let why =
+        format!("not varied: arm `kept` is left out: {}:5:22: ", user.path("nginx.conf").display());
     let checked = place.ends("run study.yaml --check").with_code(0);
     checked.stdout.has_all(&[&why]);
     let ended = place.run(&text).end().with_code(0);
@@ -126,7 +115,7 @@ fn an_arm_without_a_place_is_left_out_and_the_others_run() {
     assert!(proxy_of(&run, "kept").is_none());
 }
 
-/// Known when the proxy's own checker has seen it.
+/// Tests a fault that only the proxy's own checker detects.
 #[test]
 fn an_arm_that_its_proxy_refuses_is_left_out_and_the_others_run() {
     let place = Place::new();
@@ -156,7 +145,8 @@ fn an_arm_that_its_proxy_refuses_is_left_out_and_the_others_run() {
     assert!(!place.path("other").exists());
 }
 
-/// What is named must be there: before anything is started, with the place in the user's file.
+/// Checks that names in a load must exist: errors come before anything is started, with the position in the user's
+/// file.
 #[test]
 fn what_a_load_names_and_nobody_has_is_refused() {
     let place = Place::new();
@@ -166,15 +156,10 @@ fn what_a_load_names_and_nobody_has_is_refused() {
     for (names, words) in [
         (
             "port: 18443",
-            &[
-                ":2:5: no HTTP server listens in clear on port 18443",
-                "hint: listeners: 18080 at ",
-            ][..],
+            &[":2:5: no HTTP server listens in clear on port 18443", "hint: listeners: 18080 at "]
+                [..],
         ),
-        (
-            "port: 1, tls: true",
-            &[":2:5: no HTTP server listens with TLS on port 1"],
-        ),
+        ("port: 1, tls: true", &[":2:5: no HTTP server listens with TLS on port 1"]),
         (
             "tls: true",
             &[
@@ -190,13 +175,7 @@ fn what_a_load_names_and_nobody_has_is_refused() {
         place.write("study.yaml", &text);
         let words: Vec<String> = words
             .iter()
-            .map(|it| {
-                if it.starts_with(':') {
-                    format!("{default}{it}")
-                } else {
-                    (*it).to_owned()
-                }
-            })
+            .map(|it| if it.starts_with(':') { format!("{default}{it}") } else { (*it).to_owned() })
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         place.ends("run study.yaml --check").refused(&words);
@@ -207,8 +186,8 @@ fn what_a_load_names_and_nobody_has_is_refused() {
     user.assert_untouched();
 }
 
-/// A distribution's default server takes whoever names nobody. It answers, but the origin server is not asked. Nor is
-/// anything compressed for who does not accept it.
+/// Tests requests without a host name, which a distribution's default server answers without the origin server, and
+/// requests that do not accept compression.
 #[test]
 fn answers_that_are_seldom_meant_are_remarked() {
     let place = Place::new();
@@ -219,10 +198,7 @@ fn answers_that_are_seldom_meant_are_remarked() {
     std::fs::create_dir(&root).expect("own folder");
     std::fs::write(root.join("page"), "It works!").expect("own file");
     let page = page.replace("ROOT", &root.display().to_string());
-    let user = User::new(
-        &place,
-        &[SITES[0], SITES[1], ("sites-enabled/default", &page)],
-    );
+    let user = User::new(&place, &[SITES[0], SITES[1], ("sites-enabled/default", &page)]);
     let load = "- {name: page, closed: true, connections: 2, duration: 2s, timeout: 10s}\n\
                 - {name: shop, closed: true, connections: 2, duration: 2s, timeout: 10s, host: shop.example}\n";
     let arms = "- {name: changed, settings: {keepalive_requests: 50}}\n";
@@ -237,13 +213,7 @@ fn answers_that_are_seldom_meant_are_remarked() {
     );
     let checked = place.ends("run study.yaml --check").with_code(0);
     checked.stdout.has_all(&[&remark, &plain]);
-    assert_eq!(
-        checked
-            .stdout
-            .matches("the origin server gets no requests")
-            .count(),
-        1
-    );
+    assert_eq!(checked.stdout.matches("the origin server gets no requests").count(), 1);
     let ended = place.run(&text).end().with_code(0);
     ended.stderr.has_all(&[&remark, &plain]);
     place.assert_clean();

@@ -1,4 +1,4 @@
-//! Configurations as users of each proxy have them.
+//! Configurations like those of users, for each proxy.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,13 +8,13 @@ use weir_model::study::ProxyKind;
 /// A configuration that needs no root.
 pub(crate) struct Case {
     pub(crate) kind: &'static str,
-    /// What the study names.
+    /// Path that the study names.
     pub(crate) main: &'static str,
     pub(crate) files: &'static [(&'static str, &'static str)],
     pub(crate) setting: (&'static str, &'static str),
 }
 
-/// What accepts a configuration of a proxy.
+/// Returns the proxy's command that checks a configuration.
 pub(crate) fn check(kind: &str, main: &Path) -> Command {
     let folder = main.parent().expect("a folder");
     let (kind, arguments) = match kind {
@@ -24,8 +24,8 @@ pub(crate) fn check(kind: &str, main: &Path) -> Command {
         "caddy" => (ProxyKind::Caddy, "validate --config"),
         other => panic!("{other} checks no configuration"),
     };
-    let found = weir_sut::find(kind, None);
-    let found = found.expect("these tests need all proxies: make setup-proxies");
+    let found =
+        weir_sut::find(kind, None).expect("these tests need all proxies: make setup-proxies");
     let mut check = Command::new(found.program());
     if kind == ProxyKind::Nginx {
         check.arg("-p").arg(folder);
@@ -40,14 +40,8 @@ pub(crate) const NGINX: Case = Case {
     main: "main.conf",
     files: &[
         ("main.conf", include_str!("../data/own/main.conf")),
-        (
-            "sites/default.conf",
-            include_str!("../data/own/sites/default.conf"),
-        ),
-        (
-            "sites/shop.conf",
-            include_str!("../data/own/sites/shop.conf"),
-        ),
+        ("sites/default.conf", include_str!("../data/own/sites/default.conf")),
+        ("sites/shop.conf", include_str!("../data/own/sites/shop.conf")),
     ],
     setting: ("origin_keepalive", "16"),
 };

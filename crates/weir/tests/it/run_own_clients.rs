@@ -1,5 +1,5 @@
-//! What users' configurations want of clients: said before anything is started where a load does not have it, and met
-//! where it does. And the way of a client through several frontends.
+//! Tests of demands on clients in users' configurations: a load that does not meet them is refused before anything is
+//! started, and one that meets them is answered. Also tests of requests through several frontends.
 
 use weir_record::Run;
 
@@ -9,7 +9,7 @@ use crate::run_own::User;
 use crate::run_own_cases::SECURE;
 use crate::secure::Authority;
 
-/// How each of [`SECURE`] asks for certificates: what stands in its text, what stands there then, and what is said.
+/// Ways in which each of [`SECURE`] demands certificates: a part of its text, its replacement, and words of the error.
 const DEMANDS: [(&str, &str, [&str; 2]); 4] = [
     (
         "        location /",
@@ -31,10 +31,7 @@ const DEMANDS: [(&str, &str, [&str; 2]); 4] = [
         "shop.example {\n",
         "shop.example {\n    tls {\n        client_auth {\n            mode require_and_verify\n            \
          trusted_ca_cert_file AUTHORITY\n        }\n    }\n",
-        [
-            "Caddyfile:4:13: ",
-            "(`client_authentication: require_and_verify`)",
-        ],
+        ["Caddyfile:4:13: ", "(`client_authentication: require_and_verify`)"],
     ),
 ];
 
@@ -54,10 +51,7 @@ fn must_be_shown(kind: &str, (name, text): (&str, &str), [at, demand]: [&str; 2]
     let text = text.replace("AUTHORITY", &authority.file());
     let user = User::new(&place, &[(name, &text)]);
     let study = |tls: &str| {
-        let proxy = format!(
-            "{{kind: {kind}, configuration: {}}}",
-            user.path(name).display()
-        );
+        let proxy = format!("{{kind: {kind}, configuration: {}}}", user.path(name).display());
         let load = format!(
             "- {{name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s, host: shop.example,\n   tls: {tls}}}"
         );
@@ -69,10 +63,7 @@ fn must_be_shown(kind: &str, (name, text): (&str, &str), [at, demand]: [&str; 2]
 
     let own = authority.issue(|_| {});
     let (certificate, key) = (&own.certificate, &own.key);
-    place
-        .run(&study(&format!("{{cert: {certificate}, key: {key}}}")))
-        .end()
-        .with_code(0);
+    place.run(&study(&format!("{{cert: {certificate}, key: {key}}}"))).end().with_code(0);
     place.assert_clean();
     user.assert_untouched();
     must_have_answered(&place.records(), kind);
@@ -92,19 +83,14 @@ fn must_have_answered(run: &Run, what: &str) {
     let answered: u64 = run.trials().map(|trial| trial.status_classes[2]).sum();
     let classes = run.trials().map(|trial| trial.status_classes);
     let all: u64 = classes.map(|classes| classes.iter().sum::<u64>()).sum();
-    assert!(
-        answered > 0 && answered == all,
-        "{what}: {answered} of {all}"
-    );
+    assert!(answered > 0 && answered == all, "{what}: {answered} of {all}");
 }
 
-/// Listeners that answer nothing else in clear, which a load could only find out by asking.
+/// Tests listeners that speak only HTTP/2 without TLS, which a load could otherwise only detect by a request.
 #[test]
 fn http2_alone_in_clear_is_refused_beforehand() {
-    let envoy = include_str!("../data/own/envoy.yaml").replace(
-        "stat_prefix: web",
-        "codec_type: HTTP2\n          stat_prefix: web",
-    );
+    let envoy = include_str!("../data/own/envoy.yaml")
+        .replace("stat_prefix: web", "codec_type: HTTP2\n          stat_prefix: web");
     for (kind, name, text, words) in [
         (
             "nginx",
@@ -120,19 +106,11 @@ fn http2_alone_in_clear_is_refused_beforehand() {
              listen web\n    bind :18080 proto h2\n    server one 192.0.2.1:50051 proto h2\n",
             ["haproxy.cfg:7:17: ", "(`proto h2`)"],
         ),
-        (
-            "envoy",
-            "envoy.yaml",
-            &envoy,
-            ["envoy.yaml:12:23: ", "(`codec_type: HTTP2`)"],
-        ),
+        ("envoy", "envoy.yaml", &envoy, ["envoy.yaml:12:23: ", "(`codec_type: HTTP2`)"]),
     ] {
         let place = Place::new();
         let user = User::new(&place, &[(name, text)]);
-        let proxy = format!(
-            "{{kind: {kind}, configuration: {}}}",
-            user.path(name).display()
-        );
+        let proxy = format!("{{kind: {kind}, configuration: {}}}", user.path(name).display());
         let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s}";
         let [at, says] = words;
         let what = format!("it speaks only HTTP/2 {says}, and loads speak HTTP/1.1");
@@ -145,7 +123,8 @@ fn http2_alone_in_clear_is_refused_beforehand() {
     }
 }
 
-/// As routers of clusters have it: who is meant is chosen in TCP, and TLS ends at a socket of the host's own.
+/// A configuration like those of clusters' routers: a frontend selects the server in TCP mode, and TLS ends at a local
+/// socket.
 const CHAIN: &str = "\
 defaults
     timeout connect 5s
@@ -188,12 +167,7 @@ fn a_load_over_tls_goes_through_the_frontend_that_chooses_by_name() {
     place.write("study.yaml", &study);
     let checked = place.ends("run study.yaml --check").with_code(0);
     checked.stdout.has_all(&[&line]);
-    place
-        .run(&study)
-        .end()
-        .with_code(0)
-        .stderr
-        .has_all(&[&line]);
+    place.run(&study).end().with_code(0).stderr.has_all(&[&line]);
     place.assert_clean();
     user.assert_untouched();
     let run = place.records();

@@ -1,5 +1,5 @@
-//! Copies of the user's configurations: what they keep on the real proxies, and what they replace, which is said before the
-//! run and beside its answer, and refused where two arms differ in nothing else.
+//! Tests of copies of users' configurations: the parts that they keep on the real proxies, and the parts that they
+//! replace, which are reported before the run and beside its answer, and refused if two arms differ in nothing else.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::program::HasAll;
 use crate::run_own::User;
 use crate::run_own_cases::SECURE;
 
-/// A study that compares two configurations of the user's.
+/// Returns a study that compares two of the user's configurations.
 fn pair(kind: &str, user: &User, names: [&str; 2]) -> String {
     let [a, b] = names.map(|name| user.path(name).display().to_string());
     let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s}";
@@ -44,7 +44,7 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {"web": {"listen": [":18080
   {"handler": "reverse_proxy", "transport": {"protocol": "http" PART}, "upstreams": [{"dial": "192.0.2.1:8080"}]}]}]}}}}}
 "#;
 
-/// For each proxy: what stands in one configuration and in the other, and what is said of the difference.
+/// Pairs for each proxy: a part of one configuration and of the other, and the message about the difference.
 #[rustfmt::skip]
 const PAIRS: [(&str, &str, &str, [&str; 2], &str); 5] = [
     ("nginx", "nginx.conf", NGINX,
@@ -72,10 +72,7 @@ fn arms_that_differ_in_what_copies_lose_are_refused() {
         let user = User::new(&place, &[(name, &one), (&second, &other)]);
         let study = pair(kind, &user, [name, &second]);
         let expected = expected.replace('~', &user.folder.display().to_string());
-        let words = [
-            "`other` and `baseline` differ in what copies lose",
-            &expected,
-        ];
+        let words = ["`other` and `baseline` differ in what copies lose", &expected];
         place.write("study.yaml", &study);
         place.ends("run study.yaml --check").refused(&words);
         place.run(&study).end().refused(&words);
@@ -84,22 +81,16 @@ fn arms_that_differ_in_what_copies_lose_are_refused() {
     }
 }
 
-/// What is left out of a copy without being named makes no comparison either.
+/// Checks that parts left out of a copy without a message count as no difference either.
 #[test]
 fn arms_whose_copies_are_the_same_are_refused() {
     let place = Place::new();
     let one = NGINX.replace("PART", "proxy_pass http://192.0.2.1;");
     let other = format!("working_directory /;\n{one}");
     let files = ["nginx.conf", "other.conf", "again.conf"];
-    let user = User::new(
-        &place,
-        &[(files[0], &one), (files[1], &other), (files[2], &one)],
-    );
+    let user = User::new(&place, &[(files[0], &one), (files[1], &other), (files[2], &one)]);
     for (second, words) in [
-        (
-            files[1],
-            Some("`other` and `baseline` differ, but their copies are the same"),
-        ),
+        (files[1], Some("`other` and `baseline` differ, but their copies are the same")),
         // An arm for its own sake is like an A/A arm.
         (files[2], None),
     ] {
@@ -112,17 +103,14 @@ fn arms_whose_copies_are_the_same_are_refused() {
     }
 }
 
-/// Whatever it is: no list of directives has it.
+/// Tests a difference that no list of directives contains.
 #[test]
 fn what_differs_in_the_originals_alone_is_said() {
     let place = Place::new();
     let one = NGINX.replace("PART", "proxy_pass http://192.0.2.1;");
     let other = format!("working_directory /;\n{one}").replace("proxy_pass", "gzip on; proxy_pass");
     let user = User::new(&place, &[("nginx.conf", &one), ("other.conf", &other)]);
-    place.write(
-        "study.yaml",
-        &pair("nginx", &user, ["nginx.conf", "other.conf"]),
-    );
+    place.write("study.yaml", &pair("nginx", &user, ["nginx.conf", "other.conf"]));
     let checked = place.ends("run study.yaml --check").with_code(0);
     let path = user.path("other.conf");
     checked.stdout.has(&format!(
@@ -131,7 +119,7 @@ fn what_differs_in_the_originals_alone_is_said() {
     ));
 }
 
-/// Said before the run and beside its answer; what both have is compared all the same.
+/// Checks that differences are reported before the run and beside its answer; the common parts are still compared.
 #[test]
 fn what_copies_have_otherwise_is_said() {
     let place = Place::new();
@@ -154,13 +142,11 @@ fn what_copies_have_otherwise_is_said() {
         "the copy asks its origin server in clear",
     ]);
     let report = place.ends("report 'a run' --format markdown").with_code(0);
-    report
-        .stdout
-        .has("What the copies have otherwise than your configurations");
+    report.stdout.has("What the copies have otherwise than your configurations");
     user.assert_untouched();
 }
 
-/// A listener behind another one is asked through it: the inner one answers with a status of its own.
+/// Tests a listener that is reached through another one: the inner one answers with a status of its own.
 #[test]
 fn listeners_of_one_configuration_stay_behind_each_other() {
     const INNER: &str = "events {}\nhttp {\n    server {\n        listen 18080;\n        \
@@ -174,19 +160,17 @@ fn listeners_of_one_configuration_stay_behind_each_other() {
         .replace("PART", "")
         .replace("192.0.2.1", "127.0.0.1")
         .replace("\"port_value\": 8080", "\"port_value\": 18081");
-    let inner = envoy.split("\"listeners\": [").nth(1).expect("listeners");
-    let inner = inner.split("],\n  \"clusters\"").next().expect("clusters");
-    let inner = inner
+    let inner = envoy
+        .split("\"listeners\": [")
+        .nth(1)
+        .expect("listeners")
+        .split("],\n  \"clusters\"")
+        .next()
+        .expect("clusters")
         .replace("18080", "18081")
         .replace("\"web\"", "\"inner\"")
-        .replace(
-            r#""route": {"cluster": "app"}"#,
-            r#""direct_response": {"status": 204}"#,
-        );
-    let envoy = envoy.replace(
-        "],\n  \"clusters\"",
-        &format!(", {inner}],\n  \"clusters\""),
-    );
+        .replace(r#""route": {"cluster": "app"}"#, r#""direct_response": {"status": 204}"#);
+    let envoy = envoy.replace("],\n  \"clusters\"", &format!(", {inner}],\n  \"clusters\""));
     let haproxy = HAPROXY.replace("PART", "    server a 127.0.0.1:18081\nfrontend inner\n    bind :18081\n    http-request return status 204\n");
     for (kind, name, text) in [
         ("nginx", "nginx.conf", INNER),
@@ -196,10 +180,8 @@ fn listeners_of_one_configuration_stay_behind_each_other() {
     ] {
         let place = Place::new();
         let user = User::new(&place, &[(name, text)]);
-        let proxy = format!(
-            "{{kind: {kind}, configuration: {}, port: 18080}}",
-            user.path(name).display()
-        );
+        let proxy =
+            format!("{{kind: {kind}, configuration: {}, port: 18080}}", user.path(name).display());
         let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s, expect: status=204}";
         let study = place::study(&proxy, load, "a/a: true\n");
         place.run(&study).end().with_code(0);
@@ -207,7 +189,7 @@ fn listeners_of_one_configuration_stay_behind_each_other() {
     }
 }
 
-/// Clients that take ECDSA alone are answered where the user's certificate has such a key.
+/// Tests clients that accept only ECDSA: they are answered if the user's certificate has such a key.
 #[test]
 fn a_copy_shows_a_certificate_of_the_user_s_kind() {
     const CADDY_TLS: &str = r#"{"apps": {"tls": {"certificates": {"load_files": [
@@ -224,10 +206,8 @@ fn a_copy_shows_a_certificate_of_the_user_s_kind() {
         let there = place.path("user/shop.pem").display().to_string();
         let text = text.replace("/nowhere/shop.pem", &there);
         let user = User::new(&place, &[(name, &text), ("shop.pem", &certificate)]);
-        let proxy = format!(
-            "{{kind: {kind}, configuration: {}, port: 18443}}",
-            user.path(name).display()
-        );
+        let proxy =
+            format!("{{kind: {kind}, configuration: {}, port: 18443}}", user.path(name).display());
         let load = "- {name: closed, closed: true, connections: 2, duration: 3s, timeout: 10s, \
                     tls: {ciphers: [ECDHE-ECDSA-AES128-GCM-SHA256]}, host: shop.example}";
         let study = place::study(&proxy, load, "a/a: true\n");
@@ -238,7 +218,7 @@ fn a_copy_shows_a_certificate_of_the_user_s_kind() {
     }
 }
 
-/// A server of the user's that answers with a status of its own, on a free port of the loopback.
+/// Starts a user's server that answers with a status of its own, on a free port of the loopback.
 fn own_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it is bound");

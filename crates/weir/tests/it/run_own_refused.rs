@@ -1,5 +1,5 @@
-//! Users' configurations that cannot be run: the place in the user's file, the proxy's own words, and
-//! never a wait without end.
+//! Tests of users' configurations that cannot be run: the error has the position in the user's file and the proxy's own
+//! words, and weir never waits forever.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,15 +18,15 @@ const MAIN: &str = "worker_processes 1;\nevents {}\nhttp {\n    include site.con
 
 const FILES: [(&str, &str); 2] = [("nginx.conf", MAIN), ("site.conf", SITE)];
 
-/// A study of what is at `main`, with one arm that has `settings`.
+/// Returns a study of the configuration at `main`, with one arm that has `settings`.
 fn text(kind: &str, main: &Path, more: &str, settings: &str) -> String {
     let proxy = format!("{{kind: {kind}, configuration: {}{more}}}", main.display());
     let arm = format!("- {{name: other, settings: {{{settings}}}}}\n");
     study(&proxy, &arm)
 }
 
-/// A study of some files, the first of which is the main one, must be refused as bad input, with these
-/// words. `~` stands for the user's folder.
+/// Checks that a study of these files, the first of which is the main one, is refused as bad input, with these words.
+/// `~` stands for the user's folder.
 #[track_caller]
 fn refused(kind: &str, files: &[(&str, &str)], (more, settings): (&str, &str), words: &[&str]) {
     let place = Place::new();
@@ -74,7 +74,7 @@ fn a_file_that_is_no_utf_8() {
     }
 }
 
-/// To open one waits for somebody who writes.
+/// Tests FIFOs, because opening one waits for a writer.
 #[test]
 fn a_fifo_is_not_waited_for() {
     for (kind, name) in [
@@ -97,17 +97,8 @@ fn a_fifo_is_not_waited_for() {
 
 #[test]
 fn what_a_user_s_nginx_has_no_place_for() {
-    let words = [
-        "arm `other`: ~/site.conf:4:9: ",
-        "`origin_keepalive_requests`",
-        "\nhint: ",
-    ];
-    refused(
-        "nginx",
-        &FILES,
-        ("", "origin_keepalive_requests: 8"),
-        &words,
-    );
+    let words = ["arm `other`: ~/site.conf:4:9: ", "`origin_keepalive_requests`", "\nhint: "];
+    refused("nginx", &FILES, ("", "origin_keepalive_requests: 8"), &words);
     let words = [
         "~/site.conf:2:5: no HTTP server listens in clear on port 1",
         "hint: listeners: 18080 at ~/site.conf:2",
@@ -139,36 +130,21 @@ fn what_a_proxy_refuses_is_told_of_the_user_s_file() {
     let words = ["[~/haproxy.cfg:5]", "unknown proxy mode 'perhaps'"];
     refused("haproxy", &[("haproxy.cfg", file)], plain, &words);
     let file = ":18080 {\n\tfrobnicate\n}\n";
-    refused(
-        "caddy",
-        &[("Caddyfile", file)],
-        plain,
-        &["~/Caddyfile", "Caddyfile:2"],
-    );
+    refused("caddy", &[("Caddyfile", file)], plain, &["~/Caddyfile", "Caddyfile:2"]);
     let file = r#"{"apps": {"http": {"servers": {"a": {"listen": [":1"], "x": 1}}}}}"#;
-    refused(
-        "caddy",
-        &[("caddy.json", file)],
-        plain,
-        &["~/caddy.json", "unknown field"],
-    );
+    refused("caddy", &[("caddy.json", file)], plain, &["~/caddy.json", "unknown field"]);
     let file = ":18080 {\n\treverse_proxy 192.0.2.1:80\n}\n";
     let words = [
         "arm `other`: ",
         "`read_timeout` cannot be changed in a Caddyfile",
         "hint: make JSON of it and name that file: caddy adapt --pretty --config ",
     ];
-    refused(
-        "caddy",
-        &[("Caddyfile", file)],
-        ("", "read_timeout: 5s"),
-        &words,
-    );
+    refused("caddy", &[("Caddyfile", file)], ("", "read_timeout: 5s"), &words);
     let words = ["cannot be started with your own configuration"];
     refused("httpd", &[("httpd.conf", "Listen 18080\n")], plain, &words);
 }
 
-/// Before any program has seen it.
+/// Checks that the error comes before any program has read the configuration.
 #[test]
 fn what_could_ask_somebody_else_is_refused_where_it_stands() {
     let site = format!("# a shop\n  frobnicate on;\n{SITE}");
@@ -187,7 +163,7 @@ fn what_could_ask_somebody_else_is_refused_where_it_stands() {
     refused("caddy", &[("Caddyfile", file)], plain, &words);
 }
 
-/// What another version has.
+/// A parameter that only another version has.
 const ROWS: &str = "
 proxy: nginx
 parameters:
@@ -206,16 +182,10 @@ fn what_this_version_does_not_know_is_refused_with_the_change() {
     let place = Place::new();
     let user = User::new(&place, &FILES);
     let main = user.path("nginx.conf");
-    place.write(
-        "study.yaml",
-        &text("nginx", &main, "", "keepalive_min_timeout: 5s"),
-    );
+    place.write("study.yaml", &text("nginx", &main, "", "keepalive_min_timeout: 5s"));
     place.write("rows.yaml", ROWS);
     let ended = place.ends("run study.yaml --out 'a run' --parameters rows.yaml");
-    let words = format!(
-        "unknown directive \"keepalive_min_timeout\" in {}:",
-        main.display()
-    );
+    let words = format!("unknown directive \"keepalive_min_timeout\" in {}:", main.display());
     ended.refused(&[
         "arm `other`: nginx refuses",
         &words,
@@ -226,7 +196,7 @@ fn what_this_version_does_not_know_is_refused_with_the_change() {
     user.assert_untouched();
 }
 
-/// Blocks of two baselines would be mixed.
+/// Prevents a mix of blocks of two baselines.
 #[test]
 fn a_run_does_not_go_on_with_files_that_have_changed() {
     let place = Place::new();
@@ -241,10 +211,7 @@ fn a_run_does_not_go_on_with_files_that_have_changed() {
 
     fs::set_permissions(&site, Permissions::from_mode(0o644)).expect("own file");
     fs::write(&site, format!("# another shop\n{SITE}")).expect("own file");
-    let changed = format!(
-        "cannot resume this run: {} has changed since",
-        site.display()
-    );
+    let changed = format!("cannot resume this run: {} has changed since", site.display());
     place.resume().refused(&[&changed]);
     place.assert_clean();
     assert_eq!(place.trials(), measured);
@@ -256,18 +223,13 @@ fn a_run_does_not_go_on_with_files_that_have_changed() {
     place.assert_clean();
 }
 
-/// However a run ends, no file of the user's is touched.
+/// Checks that no file of the user's is changed, however a run ends.
 #[test]
 fn a_run_that_is_stopped_leaves_the_files_as_they_are() {
     for stopped in ["interrupted", "killed", "its proxy killed"] {
         let place = Place::new();
         let user = User::new(&place, &FILES);
-        let text = text(
-            "nginx",
-            &user.path("nginx.conf"),
-            "",
-            "keepalive_requests: 5",
-        );
+        let text = text("nginx", &user.path("nginx.conf"), "", "keepalive_requests: 5");
         let mut run = place.run(&text.replace("duration: 2s", "duration: 60s"));
         place.await_trials(&mut run, 2);
         let proxies = place.proxies();
@@ -290,7 +252,7 @@ fn a_run_that_is_stopped_leaves_the_files_as_they_are() {
     }
 }
 
-/// nginx behind a script that does this in the place of running it to serve.
+/// Runs a study with an nginx that is a script: it runs these commands in place of serving.
 fn scripted(place: &Place, does: &str, duration: &str) -> Ended {
     let script = place.program(
         "nginx",
@@ -314,12 +276,7 @@ fn a_proxy_that_crashes_or_does_not_listen() {
     let under_load = "nginx \"$@\" & pid=$!\nsleep 4\nkill -9 $pid\nwait $pid\nexit 1";
     let late = "sleep 2\nexec nginx \"$@\"";
     let rows: [(&str, &str, i32, &[&str]); 4] = [
-        (
-            "echo 'out of luck' >&2; exit 7",
-            "2s",
-            1,
-            &["arm `baseline`: ", "out of luck"],
-        ),
+        ("echo 'out of luck' >&2; exit 7", "2s", 1, &["arm `baseline`: ", "out of luck"]),
         (under_load, "50s", 1, &["arm `", "what was recorded is in"]),
         (late, "2s", 0, &[]),
         ("exec sleep 100", "2s", 1, &["arm `baseline`: ", "30 s"]),

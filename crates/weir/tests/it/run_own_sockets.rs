@@ -1,5 +1,5 @@
-//! Every socket of every process of a run is watched while copies of configurations run that name servers,
-//! logs and resolvers of their user's: nobody but the run's own is asked, with and without namespaces.
+//! Tests that observe every socket of every process of a run while copies of configurations run that name their user's
+//! servers, logs and resolvers: only addresses of the run itself are contacted, with and without namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,11 +19,11 @@ use crate::place::Place;
 use crate::program::{HasAll, Running, remarks_of, wait_until};
 use crate::run_own::{User, study};
 
-/// Where the planted ones listen: an address of the loopback at which nobody else does, so that no other
-/// test's client, late for a port that it once had, is taken for the run's.
+/// Address of the planted sockets: one of the loopback that nothing else uses, so that no other test's client, late for
+/// a port that it once had, is mistaken for the run's.
 const PLANTED: &str = "127.83.29.1";
 
-/// Who listens on the host and must never be asked nor told anything.
+/// Sockets on the host that must never receive a connection or a datagram.
 struct Planted {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -46,8 +46,8 @@ impl Planted {
         planted
     }
 
-    /// A text in which `@TCP@`, `@UDP@` and `@UNIX@` stand for them, and `@PORT@` and `@DATAGRAMS@` for the
-    /// ports of the first two at `@ADDRESS@`.
+    /// Replaces `@TCP@`, `@UDP@` and `@UNIX@` by these sockets, and `@PORT@` and `@DATAGRAMS@` by the ports of the
+    /// first two at `@ADDRESS@`.
     fn named_in(&self, text: &str) -> String {
         let tcp = self.tcp.local_addr().expect("it is bound");
         let udp = self.udp.local_addr().expect("it is bound");
@@ -59,44 +59,35 @@ impl Planted {
             .replace("@DATAGRAMS@", &udp.port().to_string())
     }
 
-    /// Nobody has connected and nothing has come.
+    /// Checks that no connection and no datagram has come.
     #[track_caller]
     fn must_be_alone(&self, kind: &str) {
         let waits = |kind| kind == ErrorKind::WouldBlock;
         let mut byte = [0];
         let tcp = self.tcp.accept().map(|(_, from)| from);
-        assert!(
-            tcp.as_ref().is_err_and(|e| waits(e.kind())),
-            "{kind}: {tcp:?}"
-        );
+        assert!(tcp.as_ref().is_err_and(|e| waits(e.kind())), "{kind}: {tcp:?}");
         let udp = self.udp.recv_from(&mut byte);
-        assert!(
-            udp.as_ref().is_err_and(|e| waits(e.kind())),
-            "{kind}: {udp:?}"
-        );
+        assert!(udp.as_ref().is_err_and(|e| waits(e.kind())), "{kind}: {udp:?}");
         let unix = self.unix.recv(&mut byte);
-        assert!(
-            unix.as_ref().is_err_and(|e| waits(e.kind())),
-            "{kind}: {unix:?}"
-        );
+        assert!(unix.as_ref().is_err_and(|e| waits(e.kind())), "{kind}: {unix:?}");
     }
 }
 
-/// What was seen of the sockets of a run.
+/// Observed sockets of a run.
 #[derive(Default)]
 struct Seen {
-    /// How often was looked.
+    /// Number of observations.
     looks: usize,
-    /// Ports at which a process of the run listens.
+    /// Ports on which a process of the run listens.
     listened: BTreeSet<u16>,
-    /// Local and remote address of each socket that has a peer, with the process that was seen to have it.
+    /// Local and remote address of each socket that has a peer, with the process that had it.
     connected: BTreeMap<(SocketAddr, SocketAddr), String>,
-    /// Network namespaces but the host's, with their routes without a destination.
+    /// Network namespaces except the host's, with their default routes.
     default_routes: BTreeMap<PathBuf, Vec<String>>,
 }
 
 impl Seen {
-    /// Looks at all processes below one, itself included.
+    /// Observes all processes below one, itself included.
     fn look(&mut self, root: u32) {
         let host = fs::read_link("/proc/self/ns/net").expect("a namespace");
         let mut processes = vec![root];
@@ -107,11 +98,7 @@ impl Seen {
         }
         let mut networks: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
         for pid in &processes {
-            for task in fs::read_dir(format!("/proc/{pid}/task"))
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
+            for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
                 if let Ok(network) = fs::read_link(task.path().join("ns/net")) {
                     networks.entry(network).or_default().push(task.path());
                 }
@@ -129,21 +116,18 @@ impl Seen {
         self.looks += 1;
         for (network, [routes, sockets @ ..]) in told {
             for text in &sockets {
-                text.lines()
-                    .skip(1)
-                    .for_each(|line| self.socket(line, &owned));
+                text.lines().skip(1).for_each(|line| self.socket(line, &owned));
             }
             if network != host {
-                let routes = routes
-                    .lines()
-                    .filter(|line| line.split('\t').nth(1) == Some("00000000"));
+                let routes =
+                    routes.lines().filter(|line| line.split('\t').nth(1) == Some("00000000"));
                 let of_one = self.default_routes.entry(network).or_default();
                 of_one.extend(routes.map(str::to_owned));
             }
         }
     }
 
-    /// A line of a table of sockets (proc_net(5)).
+    /// Reads a line of a table of sockets (proc_net(5)).
     fn socket(&mut self, line: &str, owned: &BTreeMap<u64, String>) {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let &[_, local, remote, state, _, _, _, _, _, inode, ..] = &fields[..] else {
@@ -163,20 +147,13 @@ impl Seen {
         }
     }
 
-    /// All peers are the run's own, and something was seen at all.
+    /// Checks that all peers are the run's own, and that sockets were observed at all.
     #[track_caller]
     fn must_be_own(&self, kind: &str) {
-        assert!(
-            self.connected.len() > 3,
-            "{kind}: in {} looks {:?}",
-            self.looks,
-            self.connected
-        );
+        assert!(self.connected.len() > 3, "{kind}: in {} looks {:?}", self.looks, self.connected);
         for ((local, remote), owner) in &self.connected {
             // Who was asked is in the first place somebody at such a port; who asked is there as well.
-            let is_between = [local, remote]
-                .iter()
-                .any(|it| self.listened.contains(&it.port()));
+            let is_between = [local, remote].iter().any(|it| self.listened.contains(&it.port()));
             let asks = !self.listened.contains(&local.port());
             let is_at_own_port = !asks || self.listened.contains(&remote.port());
             assert!(
@@ -190,49 +167,49 @@ impl Seen {
     }
 }
 
-/// The sockets of processes, by their inodes, with who has them.
+/// Returns the sockets of processes, by their inodes, with their owners.
 fn owners(processes: &[u32]) -> BTreeMap<u64, String> {
-    let of_one = |pid: &u32| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        let owner = format!("{pid} {name}");
-        let inode = |link: String| {
-            let inode = link.strip_prefix("socket:[")?.strip_suffix(']')?;
-            inode.parse().ok()
-        };
-        let sockets = links(format!("/proc/{pid}/fd"))
-            .into_iter()
-            .filter_map(inode);
-        sockets
-            .map(|inode| (inode, owner.clone()))
-            .collect::<Vec<_>>()
-    };
-    processes.iter().flat_map(of_one).collect()
+    processes
+        .iter()
+        .flat_map(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let owner = format!("{pid} {name}");
+            let inode = |link: String| {
+                let inode = link.strip_prefix("socket:[")?.strip_suffix(']')?;
+                inode.parse().ok()
+            };
+            links(format!("/proc/{pid}/fd"))
+                .into_iter()
+                .filter_map(inode)
+                .map(|inode| (inode, owner.clone()))
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
-/// The routes and the sockets of a thread's network namespace, if it was this one all the time.
+/// Returns the routes and the sockets of a thread's network namespace; `None` if the thread has changed to another one
+/// meanwhile.
 fn tables(task: &Path, network: &Path) -> Option<[String; 5]> {
     let read = |name: &str| fs::read_to_string(task.join("net").join(name)).ok();
     // Without IPv6 there are no tables of it.
     let ipv6 = |name: &str| read(name).unwrap_or_default();
-    let tables = [
-        read("route")?,
-        read("tcp")?,
-        ipv6("tcp6"),
-        read("udp")?,
-        ipv6("udp6"),
-    ];
+    let tables = [read("route")?, read("tcp")?, ipv6("tcp6"), read("udp")?, ipv6("udp6")];
     let now = fs::read_link(task.join("ns/net")).ok()?;
     (now == network).then_some(tables)
 }
 
-/// The targets of the links in a folder.
+/// Returns the targets of the links in a folder.
 fn links(folder: String) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets.map(|target| target.display().to_string()).collect()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .map(|target| target.display().to_string())
+        .collect()
 }
 
-/// An address of the loopback, or of those that weir gives its namespaces.
+/// Returns true for an address of the loopback, or of those that weir gives its namespaces.
 fn is_of_a_run(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_loopback() || matches!(ip.octets(), [10, 213 | 214, ..]),
@@ -240,12 +217,14 @@ fn is_of_a_run(ip: IpAddr) -> bool {
     }
 }
 
-/// `0100007F:1F90`, words as the host has them (proc_net(5)).
+/// Parses an address such as `0100007F:1F90`, whose words are in the host's byte order (proc_net(5)).
 fn address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
-    let words = (0..ip.len() / 8).map(|word| u32::from_str_radix(&ip[word * 8..word * 8 + 8], 16));
-    let bytes: Vec<u8> = words.flatten().flat_map(u32::to_ne_bytes).collect();
+    let bytes: Vec<u8> = (0..ip.len() / 8)
+        .flat_map(|word| u32::from_str_radix(&ip[word * 8..word * 8 + 8], 16))
+        .flat_map(u32::to_ne_bytes)
+        .collect();
     let ip = match <[u8; 4]>::try_from(&*bytes) {
         Ok(bytes) => IpAddr::from(Ipv4Addr::from(bytes)),
         Err(_) => IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(&*bytes).ok()?)),
@@ -253,7 +232,7 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip.to_canonical(), port))
 }
 
-/// Looks at a run until it ends.
+/// Observes a run until it ends.
 fn watched(run: Running, kind: &str) -> Seen {
     let (pid, is_over) = (run.pid(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -267,39 +246,17 @@ fn watched(run: Running, kind: &str) -> Seen {
         });
         let ended = run.end();
         is_over.store(true, Ordering::Relaxed);
-        assert_eq!(
-            ended.code,
-            Some(0),
-            "{kind}:\n{}\n{}",
-            ended.stdout,
-            ended.stderr
-        );
+        assert_eq!(ended.code, Some(0), "{kind}:\n{}\n{}", ended.stdout, ended.stderr);
         watch.join().expect("the watch does not panic")
     })
 }
 
-/// The proxy, the file's name, and a configuration that names the planted ones wherever it can.
+/// The proxy, the file's name, and a configuration that names the planted sockets wherever it can.
 const NAMING: [(&str, &str, &str); 4] = [
-    (
-        "nginx",
-        "nginx.conf",
-        include_str!("../data/naming/nginx.conf"),
-    ),
-    (
-        "haproxy",
-        "haproxy.cfg",
-        include_str!("../data/naming/haproxy.cfg"),
-    ),
-    (
-        "envoy",
-        "envoy.yaml",
-        include_str!("../data/naming/envoy.yaml"),
-    ),
-    (
-        "caddy",
-        "caddy.json",
-        include_str!("../data/naming/caddy.json"),
-    ),
+    ("nginx", "nginx.conf", include_str!("../data/naming/nginx.conf")),
+    ("haproxy", "haproxy.cfg", include_str!("../data/naming/haproxy.cfg")),
+    ("envoy", "envoy.yaml", include_str!("../data/naming/envoy.yaml")),
+    ("caddy", "caddy.json", include_str!("../data/naming/caddy.json")),
 ];
 
 fn asks_nobody_else((kind, name, text): (&str, &str, &str), network: &str) {
@@ -328,19 +285,12 @@ fn asks_nobody_else((kind, name, text): (&str, &str, &str), network: &str) {
 
     let run = place.records();
     let apart = network.is_empty() && geteuid().is_root();
-    let (copies, words) = match apart {
-        true => (
-            Protection::CheckedWithoutRoute,
-            "without a route to other hosts",
-        ),
-        false => (Protection::Checked, "no network namespace separated it"),
+    let (copies, words) = if apart {
+        (Protection::CheckedWithoutRoute, "without a route to other hosts")
+    } else {
+        (Protection::Checked, "no network namespace separated it")
     };
-    assert_eq!(
-        run.header.copies,
-        Some(copies),
-        "{kind}: {}",
-        remarks_of(&run)
-    );
+    assert_eq!(run.header.copies, Some(copies), "{kind}: {}", remarks_of(&run));
     // Without them one may be seen all the same, made to find out whether they are allowed.
     assert!(!apart || seen.default_routes.len() > 1, "{kind}");
     let report = place.ends("report 'a run' --format markdown").with_code(0);
@@ -356,7 +306,7 @@ fn every_socket_of_a_run_is_the_run_s_own() {
     }
 }
 
-/// What the watch would see if somebody else were asked.
+/// Checks that the observation would detect a connection to another server.
 #[test]
 fn the_watch_sees_a_connection_to_somebody_else() {
     let other = TcpListener::bind("127.0.0.1:0").expect("a port");

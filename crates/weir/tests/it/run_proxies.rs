@@ -1,5 +1,4 @@
-//! `weir run` with all five proxies side by side: what each is running with, what it costs, and what
-//! it counts of itself.
+//! Tests of `weir run` with all five proxies side by side: their settings in force, their cost, and their own counters.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use crate::program::HasAll;
 /// Names of the arms of [`study`], which are those of their proxies.
 pub(crate) const PROXIES: [&str; 5] = ["nginx", "haproxy", "envoy", "caddy", "httpd"];
 
-/// How a proxy names its counter of requests; nginx and httpd count those that weir asks them with.
+/// Name of each proxy's counter of requests; nginx and httpd also count the requests by which weir reads it.
 const REQUESTS: [(&str, &str); 5] = [
     ("nginx", "requests"),
     ("haproxy", "frontend.req_tot"),
@@ -21,7 +20,7 @@ const REQUESTS: [(&str, &str); 5] = [
     ("httpd", "Total Accesses"),
 ];
 
-/// What a proxy must be found to run with: a level that is not its default.
+/// Setting that must be read back from each proxy: its level is not the default.
 const ASKED: [(&str, &str, &str); 5] = [
     ("nginx", "keepalive_requests", "500000"),
     ("haproxy", "nbthread", "1"),
@@ -30,10 +29,10 @@ const ASKED: [(&str, &str, &str); 5] = [
     ("httpd", "threads_per_child", "32"),
 ];
 
-/// Less CPU time than any proxy spends on a request, in nanoseconds: a master alone spends less.
+/// Nanoseconds of CPU time below those of any proxy for a request, but above those of a master alone.
 const LEAST_CPU_NS: u64 = 1_000;
 
-/// A study with all five; `loads` are lines.
+/// Returns a study with all five; `loads` are lines.
 pub(crate) fn study(loads: &str, blocks: &str) -> String {
     format!(
         "weir: 1\n\
@@ -56,7 +55,7 @@ pub(crate) fn study(loads: &str, blocks: &str) -> String {
     )
 }
 
-/// What each arm's proxy was running with, its first instance.
+/// Returns the record of each arm's first proxy instance.
 pub(crate) fn of_arms(run: &Run) -> BTreeMap<&str, &ProxyRecord> {
     let mut found = BTreeMap::new();
     for record in &run.records {
@@ -105,7 +104,7 @@ fn five_proxies_are_measured_side_by_side_under_every_kind_of_load() {
     assert_counted_first(&run);
 }
 
-/// What a proxy calls itself.
+/// Returns the proxy's name for itself.
 fn named(arm: &str) -> &str {
     match arm {
         "httpd" => "apache",
@@ -113,7 +112,8 @@ fn named(arm: &str) -> &str {
     }
 }
 
-/// Requests were answered and nothing else, and their CPU time is that of whoever answered them.
+/// Checks that requests were answered without errors, and that their CPU time is that of the processes that answered
+/// them.
 #[track_caller]
 fn assert_measured(load: &str, arm: &str, trials: &[&TrialRecord]) {
     assert_eq!(trials.len(), 6, "{arm} under {load}");
@@ -133,7 +133,7 @@ fn assert_measured(load: &str, arm: &str, trials: &[&TrialRecord]) {
     }
 }
 
-/// All processes of an arm count: httpd's children beside their parent, HAProxy's worker.
+/// Checks that the memory of all processes of an arm counts: httpd's children beside their parent, HAProxy's worker.
 #[track_caller]
 fn assert_memory(run: &Run) {
     let parts = run.records.iter().filter_map(|record| match record {
@@ -145,7 +145,7 @@ fn assert_memory(run: &Run) {
     }
 }
 
-/// Each proxy has counted the requests that were answered, and a few of weir's own.
+/// Checks that each proxy has counted the requests that were answered, and a few of weir's own.
 #[track_caller]
 fn assert_counted(run: &Run) {
     let mut seen = 0;
@@ -167,8 +167,8 @@ fn assert_counted(run: &Run) {
     assert_eq!(seen, 4 * PROXIES.len());
 }
 
-/// What was counted stands before the trial's end, which says that it is all there: between the two weir
-/// may be killed.
+/// Checks that counters are recorded before the end of their trial, which marks it as complete: weir may be killed
+/// between the two.
 #[track_caller]
 fn assert_counted_first(run: &Run) {
     for (end, record) in run.records.iter().enumerate() {
@@ -190,7 +190,7 @@ fn counters_of<'a>(run: &'a Run, load: &str, arm: &str) -> &'a CountersRecord {
         .unwrap_or_else(|| panic!("{arm} has counted nothing under {load}"))
 }
 
-/// The largest of the counters that begin so: Caddy has one for each handler that a request passes.
+/// Returns the largest of the counters that begin with this name: Caddy has one for each handler that a request passes.
 fn counted(counters: &CountersRecord, name: &str) -> u64 {
     let named = counters.counted.iter().filter(|(id, _)| {
         let rest = id.strip_prefix(name);
@@ -220,17 +220,14 @@ fn files_are_served_by_those_that_serve_files() {
     let (_, run) = place.measured(text);
     for arm in ["nginx", "caddy", "httpd"] {
         let of_arm: Vec<_> = run.trials().filter(|trial| trial.arm == arm).collect();
-        let slices = of_arm.iter().flat_map(|trial| &trial.slices);
-        let received: u64 = slices.map(|slice| slice.received_bytes).sum();
+        let received: u64 =
+            of_arm.iter().flat_map(|trial| &trial.slices).map(|slice| slice.received_bytes).sum();
         assert!(received > 100 * 1024, "{arm}");
         assert!(of_arm.iter().all(|trial| trial.errors.is_empty()), "{arm}");
     }
     let with_envoy = text.replace("proxy: caddy", "proxy: envoy");
     let place = Place::new();
-    place
-        .run(&with_envoy)
-        .end()
-        .refused(&["Envoy does not serve files"]);
+    place.run(&with_envoy).end().refused(&["Envoy does not serve files"]);
     place.assert_clean();
 }
 
@@ -239,10 +236,7 @@ fn a_proxy_that_is_not_installed_is_left_out_and_the_rest_is_measured() {
     let place = Place::new();
     let load = "- {name: closed, closed: true, connections: 2, duration: 3s}\n";
     let five = study(load, "{slice: 50ms, at-least: 6, instances: 1}");
-    let text = five.replace(
-        "proxy: envoy",
-        "proxy: {kind: envoy, executable: /nowhere/envoy}",
-    );
+    let text = five.replace("proxy: envoy", "proxy: {kind: envoy, executable: /nowhere/envoy}");
     let (ended, run) = place.measured(&text);
     let arms: Vec<&str> = of_arms(&run).into_keys().collect();
     assert_eq!(arms, ["caddy", "haproxy", "httpd", "nginx"]);
@@ -263,7 +257,7 @@ fn without_the_baseline_s_proxy_nothing_is_measured() {
     place.assert_clean();
 }
 
-/// These raise their soft limit of descriptors by themselves, whatever they are started with.
+/// Tests proxies that raise their soft limit of descriptors by themselves, whatever they are started with.
 #[test]
 fn a_limit_that_a_proxy_raises_by_itself_is_found_inert() {
     for kind in ["haproxy", "envoy", "caddy"] {

@@ -1,11 +1,11 @@
-//! `weir run` with what cannot be run: everything is said, and nothing is started.
+//! Tests of studies that `weir run` cannot run: all errors are reported, and nothing is started.
 
 use std::fs;
 
 use crate::place::{Place, names_in};
 use crate::program::{Ended, HasAll, Running, run};
 
-/// A study that is right but for what stands in `proxy` and below.
+/// Returns a study that is right except for the given lines, `proxy` and below.
 fn study(rest: &str) -> String {
     format!(
         "weir: 1\nname: refused\nquestion: Is it?\n\
@@ -14,7 +14,7 @@ fn study(rest: &str) -> String {
     )
 }
 
-/// Runs a study that must be refused before there is anything.
+/// Runs a study that must be refused before anything is started.
 fn refused(place: &Place, text: &str) -> Ended {
     let ended = place.run(text).end();
     assert!(!place.run_folder().exists());
@@ -81,7 +81,8 @@ fn nginx_is_not_there() {
     refused(&place, &text).refused_in_a_line(&["/bin/true does not look like nginx", "\nhint: "]);
 }
 
-/// A level that the study's own program has anyway makes no arm, whatever the one on PATH has.
+/// Checks that a level which is the default of the study's own program makes no arm, whatever the default of the one on
+/// PATH.
 #[test]
 fn defaults_are_those_of_the_executable_that_the_study_names() {
     let place = Place::new();
@@ -104,13 +105,13 @@ fn defaults_are_those_of_the_executable_that_the_study_names() {
          - {{name: newer, proxy: {{kind: nginx, executable: {}}}}}\n",
         program("1.18.0"),
         program("1.22.1")
-    ));
-    let text = text.replace("duration: 2s", "duration: 3s");
+    ))
+    .replace("duration: 2s", "duration: 3s");
     place.write("two.yaml", &text);
     place.ends("run --check two.yaml").with_code(0);
 }
 
-/// What nginx says about a configuration is for people to read, word for word.
+/// Checks that nginx's message about a configuration is passed on verbatim.
 #[test]
 fn nginx_refuses_the_configuration() {
     let place = Place::new();
@@ -123,15 +124,10 @@ fn nginx_refuses_the_configuration() {
         ),
     );
     let ended = place
-        .run(&study(&format!(
-            "proxy: {{kind: nginx, executable: {}}}\n",
-            nginx.display()
-        )))
+        .run(&study(&format!("proxy: {{kind: nginx, executable: {}}}\n", nginx.display())))
         .end()
         .with_code(1);
-    ended
-        .stderr
-        .has_all(&[words, "hint: these are nginx's own output"]);
+    ended.stderr.has_all(&[words, "hint: these are nginx's own output"]);
     assert_eq!(ended.stdout, "");
     place.assert_clean();
     assert_eq!(place.records_with(r#""outcome":"failed""#), 1);
@@ -241,14 +237,8 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
         ("11:20", "the trace has its own methods and paths"),
         ("12:39", "cannot read `none.pem`: No such file"),
         ("12:54", "cannot read `none.pem`: No such file"),
-        (
-            "15:20",
-            "cannot read `-`: studies and generators on other hosts need a file",
-        ),
-        (
-            "14:24",
-            "weight 0.000001 is less than a 2^32nd of all weights",
-        ),
+        ("15:20", "cannot read `-`: studies and generators on other hosts need a file"),
+        ("14:24", "weight 0.000001 is less than a 2^32nd of all weights"),
     ];
     let ended = ended.refused(&said.map(|(_, words)| words));
     for (place, words) in said {
@@ -263,10 +253,9 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
 #[test]
 fn an_answer_that_the_study_does_not_expect() {
     let place = Place::new();
-    let text = study("proxy: {kind: nginx}\n");
-    let text = text.replace("connections: 2", "connections: 2, expect: status=404");
-    let ended = place.run(&text).end();
-    let ended = ended.with_code(2);
+    let text = study("proxy: {kind: nginx}\n")
+        .replace("connections: 2", "connections: 2, expect: status=404");
+    let ended = place.run(&text).end().with_code(2);
     let said = "answers with status 200 under load `closed`, but its `expect` allows 404";
     let hint = "hint: write `expect: status=200` in the study if that status is right";
     ended.stderr.has_all(&[said, hint]);

@@ -1,5 +1,5 @@
-//! Runs that are interrupted, killed or broken: whoever is at fault is named, what was measured is kept,
-//! nothing is left running, and the run can go on.
+//! Tests of runs that are interrupted, killed or broken: the cause is named, the measurements are kept, nothing is left
+//! running, and the run can be resumed.
 
 use std::fs;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::run_proxies::{PROXIES, of_arms, study};
 
 const BLOCKS: usize = 20;
 
-/// 20 blocks of 200 ms, by the same proxies: a test that is late finds those that it has seen.
+/// Returns a study of 20 blocks of 200 ms, by the same proxies, so that a slow test finds those that it knows.
 fn short() -> String {
     let load = "- {name: closed, closed: true, connections: 4, duration: 4s}";
     place::study("{kind: nginx, settings: {worker_processes: 1}}", load, "")
 }
 
-/// 20 blocks of half a second of all five proxies, and new instances after ten of them.
+/// Returns a study of 20 blocks of half a second of all five proxies, with new instances after ten of them.
 fn long() -> String {
     let load = "- {name: closed, closed: true, connections: 4, duration: 10s}\n";
     study(load, "{slice: 50ms, at-least: 6, instances: 2}")
 }
 
-/// Waits until some blocks are recorded, far from the last.
+/// Starts a run, and waits until some blocks are recorded, far from the last.
 fn begun(place: &Place, study: &str) -> Running {
     let mut run = place.run(study);
     let arms = if study == long() { PROXIES.len() } else { 2 };
@@ -36,7 +36,7 @@ fn begun(place: &Place, study: &str) -> Running {
     run
 }
 
-/// Goes on with a run of `arms` of which the first session ended early, to its end.
+/// Resumes a run of `arms` whose first session ended early, and completes it.
 fn resumes(place: &Place, arms: usize) -> Run {
     let before = Run::read(&place.run_folder()).expect("the records are whole");
     let measured = before.trials().count();
@@ -55,8 +55,7 @@ fn resumes(place: &Place, arms: usize) -> Run {
     // Nothing that was there has changed.
     let kept: Vec<_> = run.trials().take(measured).collect();
     assert_eq!(kept, before.trials().collect::<Vec<_>>());
-    let blocks = run.blocks("closed").into_iter();
-    let whole = blocks.filter(|(_, trials)| trials.len() == arms);
+    let whole = run.blocks("closed").into_iter().filter(|(_, trials)| trials.len() == arms);
     assert_eq!(whole.count(), BLOCKS);
     let sessions: Vec<_> = run.trials().map(|trial| trial.session).collect();
     assert!(sessions.is_sorted(), "{sessions:?}");
@@ -66,22 +65,24 @@ fn resumes(place: &Place, arms: usize) -> Run {
         // That it is the right one was seen when the run was read. On a busy machine an arm may have answered
         // nothing in a block.
         let tag = &trial.response_time.tag;
-        let values = run.histogram(&trial.response_time).iter();
-        let count: u64 = values.map(|(_, count)| count).sum();
+        let count: u64 = run.histogram(&trial.response_time).iter().map(|(_, count)| count).sum();
         assert_eq!(count, trial.response_time.count, "{tag}");
     }
     run
 }
 
-/// Those of both sessions are whole, one behind the other.
+/// Checks that the samples of both sessions are complete and in order.
 fn samples_go_on(place: &Place) {
     let samples = place.records().samples.rows;
-    let hosts = samples.iter().filter(|sample| sample.row.table == "host");
-    let times: Vec<u64> = hosts.map(|sample| sample.row.at_ns).collect();
+    let times: Vec<u64> = samples
+        .iter()
+        .filter(|sample| sample.row.table == "host")
+        .map(|sample| sample.row.at_ns)
+        .collect();
     assert!(times.len() > 2 && times.is_sorted(), "{times:?}");
 }
 
-/// A run of all five, resumed: all of them were there in both sessions.
+/// Resumes a run of all five proxies, and checks that all of them were there in both sessions.
 fn resumes_with_five(place: &Place, ends: &[Outcome]) {
     let run = resumes(place, PROXIES.len());
     assert_eq!(outcomes(&run), ends);
@@ -93,14 +94,16 @@ fn resumes_with_five(place: &Place, ends: &[Outcome]) {
         // What lines of logs are is known of every proxy; what else, of each another.
         let own = |row: &SampleRow| row.arm == arm && !row.keys[0].starts_with("log.");
         let mut rows = samples.iter().map(|sample| &sample.row);
-        assert!(
-            rows.any(|row| row.table == "proxy" && own(row)),
-            "{arm} tells nothing"
-        );
+        assert!(rows.any(|row| row.table == "proxy" && own(row)), "{arm} tells nothing");
     }
     for session in [0, 1] {
-        let of = |record: &&Record| matches!(record, Record::Proxy(p) if p.session == session);
-        within(run.records.iter().filter(of).count(), PROXIES.len()..);
+        within(
+            run.records
+                .iter()
+                .filter(|record| matches!(record, Record::Proxy(p) if p.session == session))
+                .count(),
+            PROXIES.len()..,
+        );
     }
 }
 
@@ -142,8 +145,8 @@ fn a_killed_run_leaves_none_of_five_proxies_and_goes_on() {
     resumes_with_five(&place, &[Outcome::Complete]);
 }
 
-/// A limit on the size of files stands in for a disk that fills up: the kernel's answer is another
-/// word, and everything after it is the same.
+/// Uses a limit on the size of files in place of a disk that fills up: the kernel's error differs, but everything after
+/// it is the same.
 #[test]
 fn a_run_that_cannot_be_written_on_ends_and_goes_on_when_it_can() {
     let place = Place::new();
@@ -162,9 +165,7 @@ fn a_run_that_cannot_be_written_on_ends_and_goes_on_when_it_can() {
 fn a_run_that_is_interrupted_before_it_has_measured_anything() {
     let place = Place::new();
     let mut run = place.run(&short().replace("slice: 50ms", "slice: auto"));
-    run.wait_until("the pilot", |run| {
-        run.stderr().contains("a pilot of all arms")
-    });
+    run.wait_until("the pilot", |run| run.stderr().contains("a pilot of all arms"));
     run.signal(Signal::INT);
     let ended = run.end().with_code(130).says(&["weir run --resume "]);
     place.assert_clean();
@@ -174,21 +175,21 @@ fn a_run_that_is_interrupted_before_it_has_measured_anything() {
     assert_eq!(run.trials().count(), 0);
 }
 
-/// The number of an arm's first process, by the records so far.
+/// Returns the id of an arm's first process, by the records so far.
 fn first_process(place: &Place, arm: &str) -> u32 {
     let text = fs::read_to_string(place.run_folder().join("records.jsonl")).expect("records");
-    let records = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    let mut pids = records.filter_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy.pid),
-        _ => None,
-    });
+    let mut pids =
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter_map(|record| {
+            match record {
+                Record::Proxy(proxy) if proxy.arm == arm => Some(proxy.pid),
+                _ => None,
+            }
+        });
     pids.next().expect("its number is recorded")
 }
 
-/// One of an arm's processes is killed, and the run ends with its name and with these words. nginx's worker
-/// is named by its number.
+/// Kills one of an arm's processes, and checks that the run ends with its name and with these words. nginx's worker is
+/// named by its id.
 #[test]
 fn a_process_that_is_killed_in_the_middle_ends_the_run_and_is_named() {
     let worker = |first| children(first).expect("it lives")[0];

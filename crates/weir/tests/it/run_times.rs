@@ -1,4 +1,4 @@
-//! `weir run --where-time-goes`: where the time of requests goes, by each proxy's own log, with planted causes.
+//! Tests of `weir run --where-time-goes`: the time of requests by part, from each proxy's own log, with planted causes.
 
 use weir_analysis::findings::{Findings, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 use weir_record::Run;
@@ -6,7 +6,7 @@ use weir_record::Run;
 use crate::place::{Place, study};
 use crate::program::{HasAll, Running};
 
-/// What the origin server waits before each answer.
+/// Delay of the origin server before each answer, microseconds.
 const DELAY_US: f64 = 20_000.0;
 
 fn run(place: &Place, text: &str) -> Run {
@@ -25,9 +25,7 @@ fn of<'f>(findings: &'f Findings, arm: &str) -> &'f WhereTimeGoes {
 
 fn part(row: &TimeRow, wanted: TimePart) -> f64 {
     let found = row.parts.iter().find(|(part, _)| *part == wanted);
-    found
-        .unwrap_or_else(|| panic!("no {wanted:?} in {row:?}"))
-        .1
+    found.unwrap_or_else(|| panic!("no {wanted:?} in {row:?}")).1
 }
 
 #[test]
@@ -40,18 +38,11 @@ fn a_slow_origin_is_where_the_time_goes_behind_every_proxy() {
          - {name: off, settings: {access_log: off}}\n\
          - {name: haproxy, proxy: haproxy}\n- {name: quiet, proxy: haproxy, settings: {access_log: off}}\n\
          - {name: envoy, proxy: envoy, settings: {access_log: on}}\n- {name: httpd, proxy: httpd}\n- {name: caddy, proxy: caddy}\n",
-    );
-    let text = text.replace("slice: 50ms", "slice: 250ms");
+    ).replace("slice: 50ms", "slice: 250ms");
     let run = run(&place, &text);
-    place
-        .read("report.md")
-        .has_all(&["## Where the time goes", "y the proxy's own log"]);
+    place.read("report.md").has_all(&["## Where the time goes", "y the proxy's own log"]);
     let findings = weir_analysis::analyze(&run);
-    assert_eq!(
-        findings.inert,
-        [],
-        "the levels of logs are as they were asked for"
-    );
+    assert_eq!(findings.inert, [], "the levels of logs are as they were asked for");
     for (arm, resolution_us, knows_origin) in [
         ("nginx", 1000, true),
         ("off", 1000, true),
@@ -70,14 +61,12 @@ fn a_slow_origin_is_where_the_time_goes_behind_every_proxy() {
         let (looked_at, stand_for) = found.requests;
         assert!(looked_at >= 50 && stand_for >= looked_at - 1, "{found:?}");
         let quantiles: Vec<Option<f64>> = found.rows.iter().map(|row| row.quantile).collect();
-        assert_eq!(
-            quantiles,
-            [None, Some(0.5), Some(0.9), Some(0.99), Some(0.999)]
-        );
+        assert_eq!(quantiles, [None, Some(0.5), Some(0.9), Some(0.99), Some(0.999)]);
         for row in &found.rows[..2] {
-            let origin = match knows_origin {
-                true => part(row, TimePart::Origin),
-                false => part(row, TimePart::ProxyAndOrigin),
+            let origin = if knows_origin {
+                part(row, TimePart::Origin)
+            } else {
+                part(row, TimePart::ProxyAndOrigin)
             };
             // A clock of whole milliseconds that is read once in a while.
             assert!(origin >= DELAY_US - 1500.0, "{arm}: {row:?}");
@@ -93,16 +82,13 @@ fn a_slow_origin_is_where_the_time_goes_behind_every_proxy() {
     assert!(requests.starts_with("t_s,host,arm,total_us,client_us,"));
 }
 
-/// What the kernel's part is told by: programs, where they are allowed.
+/// Checks the source of the kernel's part: eBPF programs, if they are allowed.
 fn kernel(findings: &Findings) {
     let found = of(findings, "nginx");
     let sent = found.retransmitted.as_ref();
     match sent.map(|sent| sent.by) {
         Some(ToldBy::Ebpf) => {
-            let accept = found
-                .accept
-                .as_ref()
-                .expect("each request has a connection");
+            let accept = found.accept.as_ref().expect("each request has a connection");
             assert_eq!(accept.by, ToldBy::Ebpf);
             // A connection for each request that was answered, and some that were not measured.
             assert!(accept.connections >= found.requests.1, "{found:?}");
@@ -110,11 +96,9 @@ fn kernel(findings: &Findings) {
             assert!(0 < p50 && p50 <= p999, "{accept:?}");
         }
         // No programs at tracepoints are allowed here.
-        by => assert_ne!(
-            found.accept.as_ref().map(|accept| accept.by),
-            Some(ToldBy::Ebpf),
-            "{by:?}"
-        ),
+        by => {
+            assert_ne!(found.accept.as_ref().map(|accept| accept.by), Some(ToldBy::Ebpf), "{by:?}");
+        }
     }
 }
 
@@ -126,18 +110,15 @@ fn a_queue_for_the_origin_is_told_from_the_origin() {
         "{kind: haproxy, settings: {nbthread: 1, server_maxconn: 1}}",
         "- {name: l, closed: true, connections: 20, duration: 6s}",
         "origin: {delay: 20ms}\n",
-    );
-    let text = text.replace("slice: 50ms", "slice: 250ms");
+    )
+    .replace("slice: 50ms", "slice: 250ms");
     let run = run(&place, &text);
     let findings = weir_analysis::analyze(&run);
     let arm = &run.header.study.arms[0].name;
     let found = of(&findings, arm);
     let mean = &found.rows[0];
     let [queue, origin] = [TimePart::Queue, TimePart::Origin].map(|one| part(mean, one));
-    assert!(
-        queue > 3.0 * origin && origin >= DELAY_US - 1500.0,
-        "{mean:?}"
-    );
+    assert!(queue > 3.0 * origin && origin >= DELAY_US - 1500.0, "{mean:?}");
 }
 
 #[test]
@@ -145,11 +126,7 @@ fn without_samples_nothing_can_be_told() {
     let place = Place::new();
     place.write(
         "study.yaml",
-        &study(
-            "{kind: nginx}",
-            "- {name: l, closed: true, connections: 1, duration: 1s}",
-            "",
-        ),
+        &study("{kind: nginx}", "- {name: l, closed: true, connections: 1, duration: 1s}", ""),
     );
     let ended = place.ends("run study.yaml --out 'a run' --where-time-goes --samples off");
     ended.with_code(2).says(&["--samples off"]);

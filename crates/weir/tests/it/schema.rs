@@ -1,4 +1,5 @@
-//! Documents against their schemas: as much of JSON Schema (draft 2020-12) as the schemas in docs/schemas/ are written in.
+//! Checks of documents by their schemas, for the part of JSON Schema (draft 2020-12) that the schemas in docs/schemas/
+//! use.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(folder).join(format!("{name}.json"))
 }
 
-/// What they say is compared with the types by a test of `weir/src/schemas/`.
+/// Checks the printed text only: a test of `weir/src/schemas/` compares the schemas with the types.
 #[test]
 fn the_program_prints_the_schemas_of_docs_and_all_are_listed() {
     let index = std::fs::read_to_string(path("README").with_extension("md")).expect("an index");
@@ -22,20 +23,15 @@ fn the_program_prints_the_schemas_of_docs_and_all_are_listed() {
         let schema = run(&format!("generate schema {name}")).with_code(0).stdout;
         let written = std::fs::read_to_string(path(name)).unwrap_or_default();
         assert!(schema == written, "{name} is not that of this weir");
-        assert!(
-            index.contains(&format!("({name}.json)")),
-            "{name} is not in the index"
-        );
+        assert!(index.contains(&format!("({name}.json)")), "{name} is not in the index");
     }
     run("generate schema weir-nothing-1").refused_in_a_line(&["no schema called `weir-nothing-1`"]);
 }
 
-/// An output, if it is a document that names its format, has nothing that its schema does not.
+/// Checks an output by its schema, if it is a document that names its format.
 #[track_caller]
 pub(crate) fn keeps(output: &str) {
-    let document = output
-        .starts_with('{')
-        .then(|| serde_json::from_str::<Value>(output));
+    let document = output.starts_with('{').then(|| serde_json::from_str::<Value>(output));
     let Some(Ok(document)) = document else {
         return;
     };
@@ -45,7 +41,7 @@ pub(crate) fn keeps(output: &str) {
     }
 }
 
-/// The records of a run are as their schemas say.
+/// Checks the records of a run by their schemas.
 #[track_caller]
 pub(crate) fn keeps_records(folder: &Path) {
     let read = |name| std::fs::read_to_string(folder.join(name)).expect(name);
@@ -59,16 +55,13 @@ pub(crate) fn keeps_records(folder: &Path) {
     assert!(all.is_empty(), "{format}: {all:#?}");
 }
 
-/// Everything in a document of a format, `weir-load/1`, that its schema does not have, each with its place; a word of
-/// the schema that is not understood here is a panic.
+/// Returns everything in a document of a format, such as `weir-load/1`, that its schema does not allow, each with its
+/// path. Panics at an unsupported keyword of the schema.
 pub(crate) fn faults(format: &str, document: &Value) -> Vec<String> {
     let path = path(&format.replace('/', "-"));
     let text = std::fs::read_to_string(path).expect("a schema");
     let root: Value = serde_json::from_str(&text).expect("a schema is JSON");
-    let mut check = Check {
-        root: &root,
-        faults: Vec::new(),
-    };
+    let mut check = Check { root: &root, faults: Vec::new() };
     check.value(&root, document, "", &BTreeSet::new());
     check.faults
 }
@@ -79,7 +72,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// `others` are names that another part of the schema knows of the same object.
+    /// Checks a value. `others` are names that another part of the schema defines for the same object.
     fn value(&mut self, schema: &'a Value, value: &Value, at: &str, others: &BTreeSet<&'a str>) {
         let Some(words) = schema.as_object() else {
             if schema == &Value::Bool(false) {
@@ -95,21 +88,19 @@ impl<'a> Check<'a> {
                 continue;
             }
             if !self.word(word, says, (value, at), &known) {
-                self.faults
-                    .push(format!("{at}: {word} {says}: {}", short(value)));
+                self.faults.push(format!("{at}: {word} {says}: {}", short(value)));
             }
         }
         // Readers ignore what they do not know; this one wants to be told.
         let is_open = words.contains_key("additionalProperties") || known.is_empty();
         for name in value.as_object().into_iter().flat_map(|all| all.keys()) {
             if !is_open && !known.contains(&**name) {
-                self.faults
-                    .push(format!("{at}/{name}: it is not in the schema"));
+                self.faults.push(format!("{at}/{name}: it is not in the schema"));
             }
         }
     }
 
-    /// Whether a word of a schema holds, as far as it is to be told here and not deeper in the document.
+    /// Returns true if a keyword of a schema holds for the value itself, without the values in it.
     fn word(
         &mut self,
         word: &str,
@@ -134,18 +125,10 @@ impl<'a> Check<'a> {
                 let mut names = list(says).iter().filter_map(Value::as_str);
                 names.all(|name| !value.is_object() || value.get(name).is_some())
             }
-            "minimum" => value
-                .as_f64()
-                .is_none_or(|value| Some(value) >= says.as_f64()),
-            "maximum" => value
-                .as_f64()
-                .is_none_or(|value| Some(value) <= says.as_f64()),
-            "minItems" => value
-                .as_array()
-                .is_none_or(|all| all.len() as u64 >= number(says)),
-            "maxItems" => value
-                .as_array()
-                .is_none_or(|all| all.len() as u64 <= number(says)),
+            "minimum" => value.as_f64().is_none_or(|value| Some(value) >= says.as_f64()),
+            "maximum" => value.as_f64().is_none_or(|value| Some(value) <= says.as_f64()),
+            "minItems" => value.as_array().is_none_or(|all| all.len() as u64 >= number(says)),
+            "maxItems" => value.as_array().is_none_or(|all| all.len() as u64 <= number(says)),
             "oneOf" => self.fitting(says, value, known) == 1,
             "anyOf" => self.fitting(says, value, known) > 0,
             _ => {
@@ -155,7 +138,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Looks at what is deeper in the document.
+    /// Checks the values in a value.
     fn inside(
         &mut self,
         word: &str,
@@ -201,27 +184,22 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// How many of several schemas a value fits.
+    /// Returns the number of schemas in a list that a value fits.
     fn fitting(&self, schemas: &'a Value, value: &Value, known: &BTreeSet<&'a str>) -> usize {
-        let fits = |one: &&'a Value| {
-            let mut check = Check {
-                root: self.root,
-                faults: Vec::new(),
-            };
-            check.value(one, value, "", known);
-            check.faults.is_empty()
-        };
-        list(schemas).iter().filter(fits).count()
+        list(schemas)
+            .iter()
+            .filter(|one| {
+                let mut check = Check { root: self.root, faults: Vec::new() };
+                check.value(one, value, "", known);
+                check.faults.is_empty()
+            })
+            .count()
     }
 
-    /// The names that a schema knows of an object itself.
+    /// Adds the names that a schema itself defines for an object.
     fn names(&self, schema: &'a Value, known: &mut BTreeSet<&'a str>) {
         let own = schema.get("properties").and_then(Value::as_object);
-        known.extend(
-            own.into_iter()
-                .flat_map(|all| all.keys())
-                .map(|name| &**name),
-        );
+        known.extend(own.into_iter().flat_map(|all| all.keys()).map(|name| &**name));
         if let Some(named) = schema.get("$ref") {
             self.names(self.named(named), known);
         }

@@ -1,4 +1,4 @@
-//! Summaries of one screen: runs on a simulated host, and the real `weir report` of their folders.
+//! Tests of summaries of one screen: runs on a simulated host, and the real `weir report` of their folders.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::program::HasAll;
 
 /// Lines of a terminal.
 const SCREEN: usize = 40;
-/// Lines that weir says of an interrupted run besides.
+/// Additional lines about an interrupted run.
 const INTERRUPTED: usize = 2;
 
-/// Eight arms, of which the first change is by far the fastest, and the last ones are slower.
+/// Eight arms with their speed, of which the first change is by far the fastest, and the last ones are slower.
 const ARMS: [(&str, f64); 8] = [
     ("stock", 1.0),
     ("same", 1.0),
@@ -51,7 +51,7 @@ fn load(name: &str, arrivals: StudyArrivals) -> LoadSpec {
     load
 }
 
-/// Eight arms under three loads.
+/// Returns eight arms under three loads.
 fn comparison() -> (Study, Model) {
     let mut study = fixture::study(ARMS.iter().map(|(name, _)| arm(name)).collect());
     study.loads = vec![
@@ -68,14 +68,14 @@ fn comparison() -> (Study, Model) {
     (study, model)
 }
 
-/// The same on a machine whose hypervisor takes half of the time.
+/// Returns the same on a machine whose hypervisor takes half of the time.
 fn robbed() -> (Study, Model) {
     let (study, mut model) = comparison();
     model.machine.steal = 0.5;
     (study, model)
 }
 
-/// Capacities of two arms.
+/// Returns a search for the capacities of two arms.
 fn capacities() -> (Study, Model) {
     let mut study = fixture::study(["stock", "much-faster"].map(arm).to_vec());
     study.loads = vec![load("requests", StudyArrivals::Closed)];
@@ -87,16 +87,14 @@ fn capacities() -> (Study, Model) {
     let mut model = Model::default();
     for (name, services) in [("stock", 1000.0), ("much-faster", 2000.0)] {
         let mean_ns = 1e9 / services;
-        let arm = ArmModel {
-            service: Distribution::Exponential { mean_ns },
-            ..ArmModel::default()
-        };
+        let arm =
+            ArmModel { service: Distribution::Exponential { mean_ns }, ..ArmModel::default() };
         model.arms.insert(name.to_owned(), arm);
     }
     (study, model)
 }
 
-/// Runs a study on a simulated host into `folder`; stops it as Ctrl-C does where `is_stopped` says so.
+/// Runs a study on a simulated host into `folder`; stops it as Ctrl-C does when `is_stopped` returns true.
 fn simulate(
     (study, model): (Study, Model),
     folder: &Path,
@@ -126,13 +124,8 @@ fn simulate(
     summary.expect("a run").outcome
 }
 
-/// A run, what stops it, its validity, and what its summary says besides.
-type Case = (
-    &'static str,
-    fn() -> (Study, Model),
-    fn(&Event) -> bool,
-    &'static [&'static str],
-);
+/// Name of a run, its study, the condition that stops it, and words of its summary.
+type Case = (&'static str, fn() -> (Study, Model), fn(&Event) -> bool, &'static [&'static str]);
 
 const CASES: [Case; 5] = [
     (
@@ -178,10 +171,7 @@ fn what_is_printed_at_the_end_of_a_run_fits_a_screen() {
         assert_eq!(is_interrupted, name.starts_with("stopped"));
         let run = Run::read(&folder).expect("a run");
         let findings = weir_analysis::analyze(&run);
-        assert_eq!(
-            findings.headline.validity == Validity::Invalid,
-            name == "invalid"
-        );
+        assert_eq!(findings.headline.validity == Validity::Invalid, name == "invalid");
         let shown = place.ends(&format!("report {name}")).with_code(0).stdout;
         let lines = shown.lines().count();
         assert!(lines <= SCREEN - INTERRUPTED, "{lines} lines:\n{shown}");

@@ -1,4 +1,4 @@
-//! Certificates of an authority of our own, and the real nginx with one of them.
+//! Certificates of an authority of the tests' own, and the real nginx with one of them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::program::wait_until;
 
-/// A certificate and its key, as files and as they are.
+/// A certificate and its key, as files and as data.
 pub(crate) struct Identity {
     pub(crate) certificate: String,
     pub(crate) key: String,
@@ -27,22 +27,22 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// A server that shows it.
+    /// Returns the configuration of a server with this certificate.
     pub(crate) fn server(&self) -> Arc<ServerConfig> {
         let key = PrivatePkcs8KeyDer::from(self.key_der.clone());
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
+        let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_no_client_auth()
-            .with_single_cert(vec![self.der.clone()], key.into());
-        let mut config = config.expect("a key of its certificate");
+            .with_single_cert(vec![self.der.clone()], key.into())
+            .expect("a key of its certificate");
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(config)
     }
 }
 
-/// An authority, and a folder for what it issues.
+/// An authority, and a folder for its certificates.
 pub(crate) struct Authority {
     folder: TempDir,
     issuer: Issuer<'static, KeyPair>,
@@ -54,9 +54,7 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "weir test");
+        params.distinguished_name.push(DnType::CommonName, "weir test");
         let certificate = params.self_signed(&key).expect("a certificate");
         let issuer = Issuer::new(params, key);
         let authority = Authority { folder, issuer };
@@ -64,7 +62,7 @@ impl Authority {
         authority
     }
 
-    /// Its own certificate: what `--ca` takes.
+    /// Returns the path of its own certificate, for `--ca`.
     pub(crate) fn file(&self) -> String {
         self.path("ca.pem")
     }
@@ -73,19 +71,18 @@ impl Authority {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// Writes a file into the folder.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         std::fs::write(&path, text).expect("a file");
         path
     }
 
-    /// A certificate for 127.0.0.1, `localhost` and `weir.test`, with an ECDSA key.
+    /// Issues a certificate for 127.0.0.1, `localhost` and `weir.test`, with an ECDSA key.
     pub(crate) fn issue(&self, change: impl FnOnce(&mut CertificateParams)) -> Identity {
         self.sign("ecdsa", &KeyPair::generate().expect("a key"), change)
     }
 
-    /// The same with an RSA key, and for another address too.
+    /// Issues such a certificate with an RSA key, and for another address too.
     fn issue_rsa(&self, address: IpAddr) -> Identity {
         let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
         self.sign("rsa", &key.expect("a key"), |params| {
@@ -112,28 +109,27 @@ impl Authority {
     }
 }
 
-/// A request in nginx's own words.
+/// A request in nginx's log.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Logged {
     pub(crate) version: String,
     pub(crate) cipher: String,
-    /// `r` or `.`.
+    /// `r` if the session was resumed, else `.`.
     pub(crate) reused: String,
-    /// `1`: the request came as early data.
+    /// `1` if the request came as early data.
     pub(crate) early: String,
-    /// Name that the client asked for; empty: none.
+    /// Name that the client requested; empty if none.
     pub(crate) server_name: String,
     pub(crate) alpn: String,
-    /// Number of the connection.
     pub(crate) connection: String,
     pub(crate) host: String,
 }
 
-/// How many have been started, which numbers their files.
+/// Number of servers started so far, by which their files are numbered.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
-/// nginx with one TLS server, killed when this is dropped: `/` answers at once, `/large` with a
-/// mebibyte, `/up` when all content of the request has come.
+/// nginx with one TLS server, killed when this is dropped: `/` answers at once, `/large` with a mebibyte, `/up` when
+/// all content of the request has come.
 pub(crate) struct Nginx {
     process: Child,
     pub(crate) address: SocketAddr,
@@ -141,7 +137,7 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// With an RSA certificate of the authority and these directives in its server.
+    /// Starts nginx with an RSA certificate of the authority and these directives in its server.
     pub(crate) fn start(authority: &Authority, directives: &str) -> Nginx {
         // An address of this process's own: nobody takes the port before nginx does.
         let [.., high, low] = std::process::id().to_be_bytes();
@@ -185,25 +181,18 @@ impl Nginx {
             .stdin(Stdio::null())
             .spawn()
             .expect("nginx");
-        let nginx = Nginx {
-            process,
-            address,
-            log,
-        };
+        let nginx = Nginx { process, address, log };
         wait_until("nginx", || TcpStream::connect(address).is_ok());
         nginx
     }
 
-    /// Ends it, so that its log is whole, and reads the log.
+    /// Ends nginx, so that its log is complete, and reads the log.
     pub(crate) fn log(mut self) -> Vec<Logged> {
         let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a child has a number");
         kill_process(pid, Signal::QUIT).expect("one's own child can be signalled");
-        wait_until("nginx's end", || {
-            !matches!(self.process.try_wait(), Ok(None))
-        });
+        wait_until("nginx's end", || !matches!(self.process.try_wait(), Ok(None)));
         let text = std::fs::read_to_string(&self.log).expect("nginx's log");
-        let logged = |line| serde_json::from_str(line).expect("as in the format");
-        text.lines().map(logged).collect()
+        text.lines().map(|line| serde_json::from_str(line).expect("as in the format")).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Run folders that others could have written, that were edited, and what an end in a hurry leaves.
+//! Tests of run folders that others could have written, or that were edited, and of traces of a sudden end.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -15,21 +15,21 @@ use crate::limiter::{contained, link};
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, wait_until, within};
 
-/// Twenty blocks.
+/// Returns a study of twenty blocks.
 fn long() -> String {
     let load = "- {name: closed, closed: true, connections: 4, duration: 4s}";
     place::study("{kind: nginx, settings: {worker_processes: 1}}", load, "")
 }
 
-/// A run of which some blocks are recorded.
+/// Starts a run, and waits until some blocks are recorded.
 fn begun(place: &Place) -> Running {
     let mut run = place.run(&long());
     place.await_trials(&mut run, 4);
     run
 }
 
-/// A run folder names programs, their prefixes and configurations: whoever could write it would choose what
-/// is started, and what is applied.
+/// Tests a run folder that others could have written: it names programs, their prefixes and configurations, so its
+/// author would choose what is started, and what is applied.
 #[test]
 fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to() {
     let place = Place::new();
@@ -53,9 +53,7 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
     shown.stdout.has_none(&["report.html"]);
     shown.says(&["report.html and report.md are not written", why]);
     assert!(!place.path("theirs/report.html").exists());
-    place
-        .ends("report theirs --format html -o page.html")
-        .with_code(0);
+    place.ends("report theirs --format html -o page.html").with_code(0);
     assert!(place.path("page.html").exists());
     set(0o700);
     place.ends("report theirs").with_code(0);
@@ -72,7 +70,8 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
     }
 }
 
-/// Whoever passes a folder on has not spoken for the server that it names.
+/// Checks that a run against a public address has to be confirmed again: the confirmation is not part of a folder that
+/// is passed on.
 #[test]
 fn a_run_against_a_public_address_needs_the_word_again() {
     let place = Place::new();
@@ -115,8 +114,8 @@ fn a_public_server_that_refuses_connections_is_not_asked_for_more_than_the_permi
     let most = 100.0 * begin.elapsed().as_secs_f64() + 20.0;
     let counters =
         fs::read_to_string(format!("/proc/{}/net/snmp", client.pid())).expect("counters");
-    let counters = counters.lines().rfind(|line| line.starts_with("Tcp:"));
-    let opened = counters.and_then(|line| line.split(' ').nth(5)?.parse::<f64>().ok());
+    let tcp = counters.lines().rfind(|line| line.starts_with("Tcp:"));
+    let opened = tcp.and_then(|line| line.split(' ').nth(5)?.parse::<f64>().ok());
     within(opened.expect("active opens"), 100.0..most);
 }
 
@@ -130,11 +129,7 @@ fn a_run_whose_header_was_edited_is_not_resumed_and_says_what_differs() {
     let header = place.run_folder().join("run.json");
     let before = place.read("run.json");
     for (from, to, what) in [
-        (
-            "\"connections\": 4",
-            "\"connections\": 5",
-            "run.json: study.loads has",
-        ),
+        ("\"connections\": 4", "\"connections\": 5", "run.json: study.loads has"),
         ("Is it so?", "Is it?", "run.json: study.question has"),
         ("{\n", "{\n  \"allowed\": true,\n", "run.json: allowed has"),
     ] {

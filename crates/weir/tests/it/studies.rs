@@ -1,4 +1,4 @@
-//! `weir studies`: the ready-made ones, by name and as text.
+//! Tests of `weir studies`: the ready-made studies, by name and as text.
 
 use crate::place::Place;
 use crate::program::{HasAll, Running, behind, run};
@@ -39,8 +39,7 @@ fn an_unknown_one_is_refused_with_those_that_there_are() {
     ended.refused_in_a_line(&["no study called `nothing`", "\nhint: ", NAMES[0], NAMES[14]]);
 }
 
-/// The list is for choosing from: one study that this machine has no room for is no reason not to
-/// show the others.
+/// Checks that the list is complete even if this machine has no room for one of the studies.
 #[test]
 fn one_that_does_not_fit_does_not_hide_the_others() {
     let place = Place::new();
@@ -51,16 +50,12 @@ fn one_that_does_not_fit_does_not_hide_the_others() {
         let found = text.lines().find(|line| line.starts_with(name));
         let line = found.unwrap_or_else(|| panic!("{name}:\n{text}"));
         let fits = !line.contains("does not fit this machine: ");
-        assert_eq!(
-            fits,
-            line.contains(" arms, ") || line.contains(" arm, "),
-            "{line}"
-        );
+        assert_eq!(fits, line.contains(" arms, ") || line.contains(" arm, "), "{line}");
     }
     assert!(text.contains("does not fit this machine: "), "{text}");
 }
 
-/// A hundred loads are one line, and a scale shows in it.
+/// Checks that a hundred loads are described in one line, which includes the scale.
 #[test]
 fn a_matrix_is_one_line_of_a_check_and_has_the_scale_that_was_asked_for() {
     let place = Place::new();
@@ -76,7 +71,7 @@ fn a_matrix_is_one_line_of_a_check_and_has_the_scale_that_was_asked_for() {
     check("--scale none").refused_in_a_line(&["--scale: `none` is not a scale"]);
 }
 
-/// The promise of a run stands in a check of it, and what keeps a share of its time from it.
+/// Checks that `--check` shows the time of a run, and the reason why it exceeds its share of time.
 #[test]
 fn a_whole_matrix_takes_half_an_hour_and_a_share_that_cannot_be_says_so() {
     let place = Place::new();
@@ -85,10 +80,7 @@ fn a_whole_matrix_takes_half_an_hour_and_a_share_that_cannot_be_says_so() {
         ended.with_code(0).stdout
     };
     let whole = check("");
-    assert!(
-        whole.contains("The whole run takes about 29 min"),
-        "{whole}"
-    );
+    assert!(whole.contains("The whole run takes about 29 min"), "{whole}");
     assert!(!whole.contains("note"), "{whole}");
     let half = check("--time 50%");
     half.has_all(&[

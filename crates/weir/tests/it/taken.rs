@@ -1,4 +1,5 @@
-//! What limits an arm is proven by taking a part of it away, and what does not limit it is not: on a real nginx.
+//! Tests of proofs of an arm's limiter: taking a part of it away proves it, and taking a part of another resource does
+//! not. With a real nginx.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -17,12 +18,13 @@ use weir_sut::Launcher;
 
 use crate::program::in_three_tries;
 
-/// Four in ten: as much as no noise does.
+/// Share that is taken away, per cent: more than any noise does.
 const PERCENT: u32 = 40;
-/// What an origin takes that is slow.
+/// Delay of a slow origin.
 const DELAY: Duration = Duration::from_millis(200);
 
-/// Of each part that is taken away in a trial of its own: the rate as a multiple of that without, and whether it is a proof.
+/// Runs a trial for each part to take away. Returns the rate as a multiple of the unchanged rate, and true if that is a
+/// proof.
 fn told(
     origin: OriginSpec,
     connections: u32,
@@ -34,10 +36,7 @@ fn told(
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let nginx = [("worker_processes", "1"), ("origin_keepalive", "16")];
     let lacking = from.iter().map(|&from| Arm {
-        taken: Some(Taken {
-            from,
-            percent: PERCENT,
-        }),
+        taken: Some(Taken { from, percent: PERCENT }),
         ..fixture::arm(&format!("{from:?}"), ArmRole::Change, &nginx)
     });
     let mut arms = vec![fixture::arm("as-it-is", ArmRole::Baseline, &nginx)];
@@ -57,11 +56,7 @@ fn told(
             ..BlockSpec::default()
         },
         // Whoever of them needs most of it: all of a closed loop's time on one CPU is that CPU's.
-        cpus: Some(CpuRoles {
-            proxy: one.clone(),
-            generator: one.clone(),
-            origin: one,
-        }),
+        cpus: Some(CpuRoles { proxy: one.clone(), generator: one.clone(), origin: one }),
         ..fixture::study(arms.clone())
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -85,15 +80,14 @@ fn told(
     let run = weir_record::Run::read(&options.folder).expect("its folder");
     let findings = weir_analysis::analyze(&run);
     let each = arms.iter().filter(|arm| arm.taken.is_some()).map(|arm| {
-        let found = findings.loads[0].comparison(&arm.name, Metric::Rate);
-        let found = found.expect("it was compared");
+        let found = findings.loads[0].comparison(&arm.name, Metric::Rate).expect("it was compared");
         (found.ratio, is_proof(arm.taken, found))
     });
     each.collect()
 }
 
-/// Two requests at a time, each of which takes 200 ms: 10/s. Whoever waits for a CPU at each of their steps is slower with less
-/// of its time; on a crowded machine by tens of milliseconds, which must not matter here.
+/// Tests two requests at a time, each of which takes 200 ms: 10/s. A process that waits for a CPU at each step is
+/// slower with less of its time; on a crowded machine by tens of milliseconds, which must not matter here.
 #[test]
 fn an_origin_that_limits_is_told_from_cpus_that_do_not() {
     in_three_tries(an_origin_limits);
@@ -114,18 +108,13 @@ fn an_origin_limits() {
     assert!(same > 0.85, "{told:?}");
 }
 
-/// The CPU is everybody's, so it is the limit of a closed loop, however crowded the machine is.
+/// Tests the CPU, which all processes share, so it is the limit of a closed loop, however crowded the machine is.
 #[test]
 fn a_cpu_that_limits_is_proven_by_taking_its_time() {
     in_three_tries(a_cpu_limits);
 }
 
 fn a_cpu_limits() {
-    let told = told(
-        OriginSpec::default(),
-        16,
-        Duration::from_millis(400),
-        &[TakenFrom::Proxy],
-    );
+    let told = told(OriginSpec::default(), 16, Duration::from_millis(400), &[TakenFrom::Proxy]);
     assert!(matches!(told[..], [(_, true)]), "{told:?}");
 }

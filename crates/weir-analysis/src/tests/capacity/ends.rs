@@ -6,22 +6,16 @@ const fn ceiling(of: CeilingOf) -> Option<CeilingRecord> {
     Some(CeilingRecord { of, rate: 5_000.0 })
 }
 
-/// No hold has held; a dwell has.
+/// Changes a record to one in which no hold has held, but a dwell has.
 fn unclaimed(found: &mut CapacityRecord, end: CapacityEnd) {
     (found.low, found.high, found.verified) = (0.0, 0.0, 0.0);
-    found.carried = Some(ObservedRecord {
-        rate: 4_600.0,
-        seconds: 8.0,
-    });
+    found.carried = Some(ObservedRecord { rate: 4_600.0, seconds: 8.0 });
     found.end = end;
 }
 
-/// What the last record says, and words of the answer.
+/// Changes to the last record, and words of the answer.
 const ENDS: [(Change, &str); 22] = [
-    (
-        |found| found.end = CapacityEnd::Budget,
-        "A longer search (--budget) would narrow this.",
-    ),
+    (|found| found.end = CapacityEnd::Budget, "A longer search (--budget) would narrow this."),
     (
         |found| found.fresh = Some((4_950.0, 5_050.0)),
         "For some seconds after a fresh start it carries 4,950 to 5,050/s",
@@ -57,30 +51,18 @@ const ENDS: [(Change, &str); 22] = [
         },
         "stock carries 4,000 to 4,900 requests/s within p99 < 30ms and errors < 1%: 4,750/s held for 65 s, 4,900/s broke after 4.0 s.",
     ),
-    (
-        |found| found.scatter = Some(0.055),
-        "Its limit moved by ±5.5 % in these 2 minutes.",
-    ),
+    (|found| found.scatter = Some(0.055), "Its limit moved by ±5.5 % in these 2 minutes."),
     (
         |found| found.stalls = 2,
         "It stood still for a moment in 2 trials, which broke by that alone:",
     ),
-    (
-        |found| found.end = CapacityEnd::Settled,
-        "A longer search would not narrow this.",
-    ),
+    (|found| found.end = CapacityEnd::Settled, "A longer search would not narrow this."),
     (
         |found| found.end = CapacityEnd::Broken(5_100.0),
         "Above 5,100 requests/s it stopped answering, and did not recover",
     ),
-    (
-        |found| (found.low, found.verified) = (0.001, 0.001),
-        "is not claimed: no long trial held.",
-    ),
-    (
-        |found| unclaimed(found, CapacityEnd::Found),
-        "is not claimed: no long trial held.",
-    ),
+    (|found| (found.low, found.verified) = (0.001, 0.001), "is not claimed: no long trial held."),
+    (|found| unclaimed(found, CapacityEnd::Found), "is not claimed: no long trial held."),
     (
         |found| {
             unclaimed(found, CapacityEnd::TooShort(240.0));
@@ -147,11 +129,7 @@ fn each_end_has_its_words() {
         let all = arm.words.join(" ");
         assert!(all.contains(words), "{words}: {all}");
         assert!(!all.contains("NaN") && !all.contains(".."), "{all}");
-        assert!(
-            findings.answer.starts_with(&arm.words[0]),
-            "{}",
-            findings.answer
-        );
+        assert!(findings.answer.starts_with(&arm.words[0]), "{}", findings.answer);
         assert_eq!(arm.claimed, arm.verified > 1.0, "{words}");
     }
 }

@@ -1,4 +1,4 @@
-//! Files that nginx writes, which go below the copy's prefix, and that it reads, which stay.
+//! Files that nginx writes, which move below the copy's prefix, and files that it reads, which stay.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,11 @@ use crate::nginx::paths::{Base, base_of, is_relative};
 use crate::nginx::syntax::{Word, quoted};
 use crate::nginx::view::Node;
 
-/// What nginx writes as a whole, and where.
-pub(super) const OF_MAIN: [(&str, &str); 3] = [
-    ("pid", "nginx.pid"),
-    ("lock_file", "temp/nginx.lock"),
-    ("error_log", "logs/error.log"),
-];
+/// Directives of files that nginx writes for the whole process, each with its path below the prefix.
+pub(super) const OF_MAIN: [(&str, &str); 3] =
+    [("pid", "nginx.pid"), ("lock_file", "temp/nginx.lock"), ("error_log", "logs/error.log")];
 
-/// Temporary files of HTTP, with the word of `nginx -V` that says that a build has none.
+/// Directives for temporary files of HTTP, each with the argument in `nginx -V` by which a build has no such directive.
 pub(super) const TEMP_PATHS: [(&str, &str); 5] = [
     ("", "client_body_temp_path"),
     ("--without-http_proxy_module", "proxy_temp_path"),
@@ -26,15 +23,15 @@ pub(super) const TEMP_PATHS: [(&str, &str); 5] = [
 /// New paths of files that nginx writes.
 #[derive(Default)]
 pub(super) struct Files {
-    /// By the user's path.
+    /// New paths, by folder and the user's path.
     new: BTreeMap<String, String>,
-    /// How many have a name.
+    /// Number of files with each name.
     names: BTreeMap<String, usize>,
 }
 
 impl Files {
-    /// Another path for each of the user's, and the same for the same: `name` in `folder`, with a
-    /// number from the second on.
+    /// Returns a new path for a path of the user's, always the same for the same path: `name` in `folder`, with a
+    /// number from the second one on.
     fn path(&mut self, folder: &str, name: &str, user: &str) -> String {
         let key = format!("{folder} {user}");
         if let Some(path) = self.new.get(&key) {
@@ -84,9 +81,7 @@ impl Adaptation<'_> {
             }
             "google_perftools_profiles" => self.below_prefix("temp/profile"),
             name if name.ends_with("_temp_path") || name.ends_with("_cache_path") => {
-                let folder = name
-                    .trim_end_matches("_temp_path")
-                    .trim_end_matches("_path");
+                let folder = name.trim_end_matches("_temp_path").trim_end_matches("_path");
                 let path = self.files.path("temp", folder, &first.text);
                 self.below_prefix(&path)
             }
@@ -100,7 +95,7 @@ impl Adaptation<'_> {
         self.replace(node.file, first, new);
     }
 
-    /// What takes the place of a certificate or a key.
+    /// Returns the path that replaces a certificate or a key.
     fn certificate(&self, name: &str) -> String {
         let path = self.surroundings.certificate.map(|pem| match name {
             "ssl_certificate" => pem.certificate,
@@ -123,11 +118,12 @@ impl Adaptation<'_> {
         }
     }
 
-    /// The new path of a log. One whose name has variables keeps them, in the last part.
+    /// Returns the new path of a log. Variables in the last part of a log's path are kept.
     fn log(&mut self, user: &str) -> String {
-        let name = match user.starts_with("syslog:") {
-            true => "syslog.log",
-            false => user.rsplit('/').next().unwrap_or(user),
+        let name = if user.starts_with("syslog:") {
+            "syslog.log"
+        } else {
+            user.rsplit('/').next().unwrap_or(user)
         };
         let path = self.files.path("logs", name, user);
         self.below_prefix(&path)

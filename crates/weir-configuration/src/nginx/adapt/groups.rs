@@ -1,4 +1,4 @@
-//! Groups of origin servers, and variables that name nothing else.
+//! Groups of origin servers, and variables that hold only names of such groups.
 
 use std::collections::BTreeSet;
 
@@ -9,33 +9,34 @@ use crate::nginx::syntax::Tree;
 use crate::nginx::variables::{Texts, Variables, key};
 use crate::nginx::view::Node;
 
-/// What `http`, or `stream`, passes on to by name.
+/// Names to which the block `http`, or `stream`, passes requests on.
 pub(super) struct Groups {
-    /// In lower case; a variable with its `$`.
+    /// Names in lower case; variables with their `$`.
     names: BTreeSet<String>,
     /// Names of groups whose servers are listeners of the configuration itself.
     own: BTreeSet<String>,
 }
 
 impl Groups {
-    /// Those of a block outside all others.
+    /// Finds the groups of a top-level block.
     pub(super) fn of(
         source: &Source,
         trees: &[Tree],
         block: &Node<'_>,
         sockets: &Sockets,
     ) -> Groups {
-        let upstreams = block.children.iter().filter(|it| it.is_block("upstream"));
-        let named =
-            upstreams.filter_map(|upstream| Some((upstream, upstream.directive.argument(0)?)));
-        let mut groups = Groups {
-            names: BTreeSet::new(),
-            own: BTreeSet::new(),
-        };
+        let named = block
+            .children
+            .iter()
+            .filter(|it| it.is_block("upstream"))
+            .filter_map(|upstream| Some((upstream, upstream.directive.argument(0)?)));
+        let mut groups = Groups { names: BTreeSet::new(), own: BTreeSet::new() };
         for (upstream, name) in named {
             let name = name.to_ascii_lowercase();
-            let servers = upstream.simple().filter(|node| node.directive.is("server"));
-            let mut addresses = servers.filter_map(|server| server.directive.argument(0));
+            let mut addresses = upstream
+                .simple()
+                .filter(|node| node.directive.is("server"))
+                .filter_map(|server| server.directive.argument(0));
             if addresses.all(|address| sockets.behind(address).is_some()) {
                 groups.own.insert(name.clone());
             }
@@ -47,28 +48,27 @@ impl Groups {
         groups
     }
 
-    /// Whether a name is a group's, or a variable's that is seen to hold names of groups alone.
+    /// Returns true if a name is a group's, or that of a variable that is known to hold only names of groups.
     pub(super) fn contains(&self, host: &str) -> bool {
         self.names.contains(&key(host))
     }
 
-    /// Returns true for a group whose servers are listeners of the configuration itself.
+    /// Returns true if all servers of a group are listeners of the configuration itself.
     pub(super) fn is_own(&self, host: &str) -> bool {
         self.own.contains(&key(host))
     }
 
-    /// Adds the variables whose values are all known, and tells whether there were any.
+    /// Adds the variables whose values are all known groups; returns true if there were any.
     fn add_variables(&mut self, values: &Texts) -> bool {
         let is_known = |value: &String| {
             let target = Target::of(value);
             target.is_in_clear() && self.contains(target.host)
         };
-        let is_new = |(name, of_one): &(&String, &BTreeSet<String>)| {
+        let new: Vec<String> = (values.iter().filter(|(name, of_one)| {
             !self.names.contains(*name) && !of_one.is_empty() && of_one.iter().all(is_known)
-        };
-        let new: Vec<String> = (values.iter().filter(is_new))
-            .map(|(name, _)| name.clone())
-            .collect();
+        }))
+        .map(|(name, _)| name.clone())
+        .collect();
         let are_any = !new.is_empty();
         self.names.extend(new);
         are_any

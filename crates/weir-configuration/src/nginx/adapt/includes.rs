@@ -1,4 +1,4 @@
-//! `include` in a copy: it names the copied files, one by one, where it stood for several.
+//! `include` in a copy: one that stood for several files names the copied files one by one.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::nginx::syntax::{Directive, quoted};
 use crate::nginx::view::is_include;
 
 impl Adaptation<'_> {
-    /// Adapts the includes of a file, those among the entries of blocks too.
+    /// Adapts the includes of a file, with those among the entries of blocks.
     pub(super) fn includes(&mut self, file: usize, directives: &[Directive], names: &[PathBuf]) {
         for directive in directives {
             if is_include(directive) {
@@ -39,13 +39,13 @@ impl Adaptation<'_> {
     }
 }
 
-/// The way from a folder to a file, both below one other folder.
+/// Returns the relative path from a folder to a file, both below one common folder.
 fn relative(folder: &Path, file: &Path) -> PathBuf {
-    let shared = folder.components().zip(file.components());
-    let shared = shared.take_while(|(a, b)| a == b).count();
-    let up = folder
+    let shared = folder.components().zip(file.components()).take_while(|(a, b)| a == b).count();
+    folder
         .components()
         .skip(shared)
-        .map(|_| Component::ParentDir);
-    up.chain(file.components().skip(shared)).collect()
+        .map(|_| Component::ParentDir)
+        .chain(file.components().skip(shared))
+        .collect()
 }

@@ -1,5 +1,5 @@
-//! What directives may do in a copy. It is a list of what is allowed: a directive that is not on it could
-//! ask or write anything, so weir runs no copy with it.
+//! List of the directives that a copy may have: weir runs no copy with a directive that is not on it, since that could
+//! contact or write anything.
 
 use std::net::IpAddr;
 
@@ -9,8 +9,8 @@ use crate::nginx::view::{Node, error_at};
 use crate::place::{LEAVE_OUT, is_among, runs_code, unknown};
 use crate::{ConfigurationError, Source};
 
-/// Directives that neither ask anybody nor write anything, or that the adaptation moves. From the sources
-/// of nginx 1.31 (`ngx_command_t`), and of modules that change what is answered and nothing else.
+/// Directives that neither contact anybody nor write anything, or that the adaptation changes. They are from the
+/// sources of nginx 1.31 (`ngx_command_t`), and of modules that change answers and nothing else.
 const HARMLESS: &str = "absolute_redirect, accept_mutex, accept_mutex_delay, access_log, add_after_body, \
      add_before_body, add_header, add_header_inherit, add_trailer, add_trailer_inherit, addition_types, aio, \
      aio_write, alias, allow, ancient_browser, ancient_browser_value, auth_basic, auth_basic_user_file, \
@@ -85,20 +85,19 @@ const HARMLESS_OF_PASSING: &str = "buffer_size, buffering, buffers, busy_buffers
      ssl_verify, ssl_verify_depth, store, store_access, string, temp_file_write_size, temp_path, timeout, \
      upload_rate, upstream_buffer";
 
-/// Directives that a copy has not: they look names up or ask a certificate's authority, store what clients
-/// send, write keys, or say where a core is dumped. The responder of an authority is looked up already when
-/// the configuration is read (`ngx_ssl_stapling_responder`).
+/// Directives that are taken out of a copy: they look names up or contact a certificate's authority, store data that
+/// clients send, write keys, or set where a core is dumped. The responder of an authority is looked up already when the
+/// configuration is read (`ngx_ssl_stapling_responder`).
 const LEFT_OUT: &str = "dav_methods, resolver, ssl_key_log, ssl_ocsp, ssl_ocsp_responder, ssl_stapling, \
      ssl_stapling_responder, working_directory";
 
 /// Directives whose argument is an address, or a name that is looked up when the configuration is read.
 const OF_ADDRESSES: [&str; 2] = ["set_real_ip_from", "debug_connection"];
 
-/// Looks whether all directives are known to do no harm in a copy, those of `mail` excepted, which no copy
-/// has.
+/// Checks that all directives are known to do no harm in a copy, except those of `mail`, which no copy has.
 ///
 /// # Errors
-/// The first that is not, with its place.
+/// Returns an error for the first directive that is not known, with its place.
 pub(super) fn check(source: &Source, nodes: &[Node<'_>]) -> Result<(), ConfigurationError> {
     for node in nodes {
         let directive = node.directive;
@@ -124,7 +123,7 @@ pub(super) fn check(source: &Source, nodes: &[Node<'_>]) -> Result<(), Configura
     Ok(())
 }
 
-/// Whether a directive is taken out of a copy.
+/// Returns true if a directive is taken out of a copy.
 pub(super) fn is_left_out(name: &str) -> bool {
     is_among(name, LEFT_OUT) || of_passing(name) == Some("ssl_key_log")
 }
@@ -137,22 +136,24 @@ fn is_known(name: &str) -> bool {
         || of_passing(name).is_some_and(|rest| is_among(rest, HARMLESS_OF_PASSING))
 }
 
-/// What a directive of a module that passes requests on is called behind the module's name.
+/// Returns the part of a directive's name behind the name of a module that passes requests on; None if it is of no such
+/// module.
 fn of_passing(name: &str) -> Option<&str> {
     let (module, rest) = name.split_once('_')?;
     is_among(module, PASSING).then_some(rest)
 }
 
-/// Why a directive that is not known is refused.
+/// Returns the reason why an unknown directive is refused.
 fn why(name: &str) -> String {
     let mut modules = ["js_", "lua_", "perl"].iter();
-    match name.contains("_by_lua") || modules.any(|module| name.starts_with(module)) {
-        true => runs_code(name),
-        false => unknown(name),
+    if name.contains("_by_lua") || modules.any(|module| name.starts_with(module)) {
+        runs_code(name)
+    } else {
+        unknown(name)
     }
 }
 
-/// An address, a network, or what stands for a kind of them.
+/// Returns true for an address, a network, or `unix:`.
 fn is_address(word: &str) -> bool {
     let (address, length) = word.split_once('/').unwrap_or((word, "0"));
     word == "unix:" || (address.parse::<IpAddr>().is_ok() && length.parse::<u8>().is_ok())

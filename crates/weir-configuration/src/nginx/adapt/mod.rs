@@ -16,37 +16,35 @@ use super::syntax::{Directive, Tree, Word, quoted};
 use super::view::{self, Node};
 use crate::{ConfigurationError, Source, Splice, Surroundings};
 
-/// Makes of a configuration what can be written below a folder ([`Source::write_below`]) and run
-/// beside others and beside the user's own proxy, without touching what that uses. `build` is what
-/// the program prints of itself (`nginx -V`).
+/// Makes a copy of a configuration that can be written below a folder ([`Source::write_below`]) and run beside others
+/// and beside the user's own proxy, without touching the files of that proxy. `build` is the output of `nginx -V`.
 ///
-/// No line is added and none taken away, so the lines of nginx's messages are the user's.
+/// No line is added or taken away, so nginx's messages refer to the user's lines.
 ///
-/// * What is written goes below [`Surroundings::prefix`]: `nginx.pid`, all errors to
-///   `logs/error.log`, logs to `logs` (one in a file for one in a file, and for one to syslog;
-///   formats and conditions are kept and `off` stays `off`), temporary files, caches and stored
-///   answers to `temp`, sockets to `run`. The caller makes these four folders. Where nothing is said the program would
-///   write to the system's places, so it is said.
-/// * What is read stays where it is: paths that nginx takes from the configuration's folder or from
-///   the program's prefix become absolute. `include` names the copies.
-/// * The listeners that loads ask ([`Surroundings::asks`]) are at the addresses for that, without
-///   `proxy_protocol`, which no client of weir's speaks. All others, those of `stream` too, get
-///   sockets below `run`.
-/// * With [`Surroundings::certificate`], it stands for every certificate and every key of servers.
-/// * [`Surroundings::origin`] stands in every `upstream` for each `server`, which keeps its
-///   weight and limits, and in every `*_pass` to an address or a name that is no `upstream`, which
-///   keeps its URI; there and in an `upstream`, `proxy_pass https://` becomes `http://`, for the
-///   origin speaks in clear. A server that is a listener of the configuration itself stays one, and is spoken to as
-///   before. One to a variable is left if all that the variable is seen to hold (`set`,
-///   `map`, `geo`, `split_clients`) are names of groups.
-/// * `proxy_bind` and its relatives are left out: a trial has no address of the user's. So are `mail`,
-///   `resolver`, the stapling and checking of certificates by OCSP, `dav_methods`, `ssl_key_log` and its
-///   relatives, and `working_directory`.
-/// * It stays in the foreground, and `user` is that of the surroundings or none.
+/// * Everything that nginx writes goes below [`Surroundings::prefix`]: `nginx.pid`, all errors to `logs/error.log`,
+///   logs to `logs` (one in a file for one in a file, and for one to syslog; formats and conditions are kept and `off`
+///   stays `off`), temporary files, caches and stored answers to `temp`, sockets to `run`. The caller makes these four
+///   folders. Paths that the configuration does not set are added, since the program would otherwise write to the
+///   system's places.
+/// * Everything that nginx reads stays where it is: paths relative to the configuration's folder or to the program's
+///   prefix become absolute. `include` names the copies.
+/// * The listeners that loads ask ([`Surroundings::asks`]) get the new addresses, without `proxy_protocol`, which no
+///   client of weir's speaks. All others, those of `stream` too, get sockets below `run`.
+/// * [`Surroundings::certificate`] replaces every certificate and every key of servers, if it is given.
+/// * [`Surroundings::origin`] replaces each `server` in every `upstream`, which keeps its weight and limits, and the
+///   target of every `*_pass` to an address or a name that is no `upstream`, which keeps its URI. In both cases
+///   `proxy_pass https://` becomes `http://`, since the origin speaks in clear. A server that is a listener of the
+///   configuration itself stays one, with its protocol. A target in a variable stays if all known values of the
+///   variable (`set`, `map`, `geo`, `split_clients`) are names of groups.
+/// * `proxy_bind` and its relatives are left out: a trial has no address of the user's. The same goes for `mail`,
+///   `resolver`, the stapling and checking of certificates by OCSP, `dav_methods`, `ssl_key_log` and its relatives, and
+///   `working_directory`.
+/// * The program stays in the foreground, and `user` is that of the surroundings or none.
 ///
 /// # Errors
-/// A directive is not known to do no harm: code (Lua, njs, Perl), or a module that weir does not know.
-/// There is no listener as chosen, with those that there are; a socket's path would be too long.
+/// Returns an error if a directive is not known to do no harm: code (Lua, njs, Perl), or a module that weir does not
+/// know. Also if no listener matches a load, with a list of those that there are, or if a socket's path would be too
+/// long.
 pub fn adapt(
     source: &Source,
     surroundings: &Surroundings<'_>,
@@ -84,16 +82,13 @@ fn groups(
 ) -> BTreeMap<String, Groups> {
     let blocks = nodes.iter().filter(|node| node.directive.block.is_some());
     let groups = |block: &Node<'_>| Groups::of(source, trees, block, sockets);
-    blocks
-        .map(|block| (block.directive.name.text.clone(), groups(block)))
-        .collect()
+    blocks.map(|block| (block.directive.name.text.clone(), groups(block))).collect()
 }
 
-/// The prefix that a program was built with.
+/// Returns the prefix with which a program was built.
 fn built_prefix(build: &str) -> PathBuf {
-    let argument = build
-        .split_ascii_whitespace()
-        .find_map(|argument| argument.strip_prefix("--prefix="));
+    let argument =
+        build.split_ascii_whitespace().find_map(|argument| argument.strip_prefix("--prefix="));
     // As nginx's own `configure` has it where nobody says anything.
     PathBuf::from(argument.unwrap_or("/usr/local/nginx"))
 }
@@ -103,16 +98,16 @@ struct Adaptation<'a> {
     surroundings: &'a Surroundings<'a>,
     build: &'a str,
     prefix: PathBuf,
-    /// By the block outside all others that they are in.
+    /// Groups, by the name of the top-level block that contains them.
     groups: BTreeMap<String, Groups>,
     sockets: Sockets,
     files: files::Files,
-    /// By file, begin and end: a file that is included twice is adapted once.
+    /// Texts by file, begin and end, so that a file that is included twice is adapted once.
     splices: BTreeMap<(usize, usize, usize), String>,
 }
 
 impl Adaptation<'_> {
-    /// Adapts the directives of a block, `path` being its name and those around it.
+    /// Adapts the directives of a block; `path` is its name and those of the blocks around it.
     fn block(&mut self, nodes: &[Node<'_>], path: &[&str]) {
         for node in nodes {
             if node.directive.block.is_none() {
@@ -125,11 +120,8 @@ impl Adaptation<'_> {
                 {
                     self.make_absolute(node, word, super::paths::Base::Configuration);
                 }
-                let path: Vec<&str> = path
-                    .iter()
-                    .copied()
-                    .chain([&*node.directive.name.text])
-                    .collect();
+                let path: Vec<&str> =
+                    path.iter().copied().chain([&*node.directive.name.text]).collect();
                 self.block(&node.children, &path);
             }
         }
@@ -148,8 +140,8 @@ impl Adaptation<'_> {
         }
     }
 
-    /// What nginx would do by itself and may not: written at the begins of the main file and of
-    /// `http`.
+    /// Writes directives at the beginning of the main file and of `http`, to replace defaults of nginx that a copy must
+    /// not have.
     fn defaults(&mut self, nodes: &[Node<'_>]) {
         let text = &self.source.files[0].text;
         let begin = if text.starts_with('\u{feff}') { 3 } else { 0 };
@@ -193,12 +185,12 @@ impl Adaptation<'_> {
         text
     }
 
-    /// A path below the folder of the copy, as it is written.
+    /// Returns a path below the copy's folder, quoted if needed.
     fn below_prefix(&self, path: &str) -> String {
         quoted(&self.surroundings.prefix.join(path).to_string_lossy())
     }
 
-    /// A path of the user's, as it is written.
+    /// Returns a path of the user's as an absolute one, quoted if needed.
     fn absolute(&self, folder: &Path, path: &str) -> String {
         quoted(&folder.join(path).to_string_lossy())
     }
@@ -207,10 +199,9 @@ impl Adaptation<'_> {
         self.put(file, word.span.start, word.span.end, text);
     }
 
-    /// Leaves out some bytes, but no line.
+    /// Takes out a range of bytes, but keeps its line ends.
     fn blank(&mut self, file: usize, begin: usize, end: usize) {
-        let lines = self.source.files[file].text[begin..end].matches('\n');
-        let lines = "\n".repeat(lines.count());
+        let lines = "\n".repeat(self.source.files[file].text[begin..end].matches('\n').count());
         self.put(file, begin, end, lines);
     }
 
@@ -223,7 +214,7 @@ impl Adaptation<'_> {
         self.put(file, at, at, text.to_owned());
     }
 
-    /// Writes at the begin of a block.
+    /// Inserts a text at the beginning of a block.
     fn insert_into(&mut self, block: &Node<'_>, text: &str) {
         self.insert(block.file, block.directive.terminator + 1, text);
     }
@@ -233,13 +224,9 @@ impl Adaptation<'_> {
     }
 
     fn into_splices(self) -> Vec<Splice> {
-        let splices = self.splices.into_iter();
-        splices
-            .map(|((file, begin, end), text)| Splice {
-                file,
-                range: begin..end,
-                text,
-            })
+        self.splices
+            .into_iter()
+            .map(|((file, begin, end), text)| Splice { file, range: begin..end, text })
             .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses of a copy: those it listens at, and those it asks.
+//! Addresses in a copy: those on which it listens, and those that it contacts.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::nginx::view::Node;
 use crate::place::{self, is_among};
 use crate::{ConfigurationError, Source, Surroundings};
 
-/// Flags of `listen` that mean something for a socket of the file system.
+/// Flags of `listen` that have a meaning for a socket of the file system.
 const UNIX_FLAGS: &str =
     "default, default_server, ssl, http2, proxy_protocol, backlog, rcvbuf, sndbuf, bind";
 
-/// Parameters of a `server` in `upstream` that mean something for another address.
+/// Parameters of a `server` in `upstream` that have a meaning for another address.
 const SERVER_PARAMETERS: &str = "weight, max_conns, max_fails, fail_timeout, backup, down";
 
-/// Modules that pass requests on, as names of their directives begin.
+/// Modules that pass requests on, by the beginnings of their directives' names.
 pub(super) const PASSING: &str = "proxy, grpc, fastcgi, uwsgi, scgi, memcached";
 
-/// The new address of everything that is listened at: `127.0.0.1:8080`, `unix:/arm/run/0.sock`.
+/// New addresses of all sockets that are listened on: `127.0.0.1:8080`, `unix:/arm/run/0.sock`.
 pub(super) struct Sockets {
     new: BTreeMap<Socket, String>,
-    /// Those that a load asks.
+    /// Sockets that loads ask.
     asked: Vec<Socket>,
 }
 
@@ -35,10 +35,7 @@ impl Sockets {
         parsed: (&[Tree], &[Node<'_>]),
     ) -> Result<Sockets, ConfigurationError> {
         let all = listen::all(parsed.1);
-        let mut sockets = Sockets {
-            new: BTreeMap::new(),
-            asked: Vec::new(),
-        };
+        let mut sockets = Sockets { new: BTreeMap::new(), asked: Vec::new() };
         for (socket, address) in asked::sockets(source, parsed, (&surroundings.asks, build))? {
             sockets.new.insert(socket.clone(), address.to_string());
             sockets.asked.push(socket);
@@ -47,19 +44,17 @@ impl Sockets {
             if !sockets.new.contains_key(&listen.socket) {
                 let name = format!("{}.sock", sockets.new.len());
                 let path = place::socket(surroundings.prefix, &name, &source.files[0])?;
-                sockets
-                    .new
-                    .insert(listen.socket.clone(), format!("unix:{path}"));
+                sockets.new.insert(listen.socket.clone(), format!("unix:{path}"));
             }
         }
         Ok(sockets)
     }
 
-    /// The new address of the listener that a server's address leads to, if it is one of this configuration.
+    /// Returns the new address of the listener that a server's address leads to, if it is a listener of this
+    /// configuration.
     pub(super) fn behind(&self, server: &str) -> Option<&String> {
         let mut all = self.new.iter();
-        all.find(|(listener, _)| Socket::at(server).leads_to(listener))
-            .map(|(_, new)| new)
+        all.find(|(listener, _)| Socket::at(server).leads_to(listener)).map(|(_, new)| new)
     }
 }
 
@@ -81,10 +76,12 @@ impl Adaptation<'_> {
             let is_asked = self.sockets.asked.contains(&listen.socket);
             for flag in listen.flags() {
                 let name = flag.text.split('=').next().unwrap_or_default();
-                let stays = match is_asked {
+                let stays = if is_asked {
                     // The address may be of another family than the user's.
-                    true => name != "proxy_protocol" && name != "ipv6only",
-                    false => is_among(name, UNIX_FLAGS),
+
+                    name != "proxy_protocol" && name != "ipv6only"
+                } else {
+                    is_among(name, UNIX_FLAGS)
                 };
                 if !stays {
                     self.blank(file, flag.span.start, flag.span.end);
@@ -93,7 +90,7 @@ impl Adaptation<'_> {
         }
     }
 
-    /// A `server` of an `upstream`.
+    /// Adapts a `server` of an `upstream`.
     pub(super) fn origin_server(&mut self, node: &Node<'_>) {
         let server = node.directive.argument(0).unwrap_or_default();
         let new = match self.sockets.behind(server) {
@@ -110,7 +107,7 @@ impl Adaptation<'_> {
         }
     }
 
-    /// `proxy_pass` and its relatives, `outer` being the outermost block around it.
+    /// Adapts `proxy_pass` and its relatives; `outer` is the outermost block around it.
     pub(super) fn pass(&mut self, node: &Node<'_>, outer: &str) {
         let Some(word) = node.directive.arguments.first() else {
             return;
@@ -118,10 +115,7 @@ impl Adaptation<'_> {
         let target = Target::of(&word.text);
         if let Some(own) = self.sockets.behind(&target.server()) {
             // Behind a socket's path a colon stands before the URI.
-            let colon = match own.starts_with("unix:") && !target.uri.is_empty() {
-                true => ":",
-                false => "",
-            };
+            let colon = if own.starts_with("unix:") && !target.uri.is_empty() { ":" } else { "" };
             let text = format!("{}{own}{colon}{}", target.scheme, target.uri);
             return self.replace(node.file, word, quoted(&text));
         }
@@ -157,7 +151,7 @@ impl Adaptation<'_> {
         self.replace(node.file, word, text);
     }
 
-    /// `proxy_bind` and its relatives: a trial has no address of the user's.
+    /// Takes out `proxy_bind` and its relatives: a trial has no address of the user's.
     pub(super) fn bind(&mut self, node: &Node<'_>) {
         if node.directive.argument(0) != Some("off") {
             self.remove(node.file, node.directive);
@@ -165,14 +159,12 @@ impl Adaptation<'_> {
     }
 }
 
-/// Whether a directive passes requests on.
+/// Returns true if a directive passes requests on.
 pub(in crate::nginx) fn is_pass(name: &str) -> bool {
-    name.strip_suffix("_pass")
-        .is_some_and(|module| is_among(module, PASSING))
+    name.strip_suffix("_pass").is_some_and(|module| is_among(module, PASSING))
 }
 
-/// Whether a directive says from which address an origin server is asked.
+/// Returns true if a directive sets the source address of connections to origin servers.
 pub(super) fn is_bind(name: &str) -> bool {
-    name.strip_suffix("_bind")
-        .is_some_and(|module| is_among(module, PASSING))
+    name.strip_suffix("_bind").is_some_and(|module| is_among(module, PASSING))
 }

@@ -9,14 +9,14 @@ use crate::nginx::syntax::{Directive, quoted};
 use crate::nginx::value::{in_style, same, same_word};
 use crate::nginx::view::Node;
 
-/// What is to be done to the files.
+/// Changes to be made to the files.
 #[derive(Default)]
 pub(super) struct Edits {
-    /// Changes of what is there.
+    /// Changes of existing text.
     pub(super) changes: Vec<Splice>,
-    /// What is put beside it.
+    /// New text beside the existing one.
     pub(super) insertions: Vec<Splice>,
-    /// All of them: a file that is included twice is edited once.
+    /// All splices so far: a file that is included twice is edited once.
     done: BTreeSet<(usize, usize, usize, String)>,
 }
 
@@ -35,8 +35,7 @@ impl Edits {
 
     fn is_new(&mut self, splice: &Splice) -> bool {
         let Splice { file, range, text } = splice;
-        self.done
-            .insert((*file, range.start, range.end, text.clone()))
+        self.done.insert((*file, range.start, range.end, text.clone()))
     }
 }
 
@@ -47,10 +46,9 @@ impl Planner<'_> {
             return;
         }
         let Some(text) = &writing.text else {
-            let would_write = |node: &&&Node<'_>| is_written(node.directive, writing);
             nodes
                 .iter()
-                .filter(would_write)
+                .filter(|node| is_written(node.directive, writing))
                 .for_each(|node| self.remove(node));
             return;
         };
@@ -61,9 +59,10 @@ impl Planner<'_> {
                 self.remove(node);
                 continue;
             }
-            let wanted = match is_log {
-                true => self.log(node.directive, text, writing),
-                false => Some(kept(node.directive, &text.arguments)),
+            let wanted = if is_log {
+                self.log(node.directive, text, writing)
+            } else {
+                Some(kept(node.directive, &text.arguments))
             };
             if let Some(wanted) = wanted {
                 self.edit(node, &wanted, writing);
@@ -93,10 +92,7 @@ impl Planner<'_> {
         let wanted: Vec<String> = wanted.iter().map(|word| quoted(word)).collect();
         let (range, blank) = match (words.first(), words.last()) {
             (Some(first), Some(last)) => (first.span.start..last.span.end, ""),
-            _ => (
-                node.directive.name.span.end..node.directive.name.span.end,
-                " ",
-            ),
+            _ => (node.directive.name.span.end..node.directive.name.span.end, " "),
         };
         self.edits.change(Splice {
             file: node.file,
@@ -114,13 +110,14 @@ impl Planner<'_> {
         });
     }
 
-    /// Puts what is nowhere into a block, or outside all blocks of the main file.
+    /// Inserts a missing directive into a block, or outside of all blocks of the main file.
     pub(super) fn insert(&mut self, writing: &Writing<'_>, block: Option<&Node<'_>>) {
         let Some(text) = &writing.text else { return };
         let file = block.map_or(0, |block| block.file);
-        let directive = match text.whole.contains(LOGS) {
-            true => text.whole.replace(LOGS, &self.logs()),
-            false => text.whole.clone(),
+        let directive = if text.whole.contains(LOGS) {
+            text.whole.replace(LOGS, &self.logs())
+        } else {
+            text.whole.clone()
         };
         let place::Insertion { at, text } = place::insertion(
             &self.source.files[file].text,
@@ -128,20 +125,13 @@ impl Planner<'_> {
             block.map(|block| block.directive),
             &directive,
         );
-        self.edits.insert(Splice {
-            file,
-            range: at..at,
-            text,
-        });
+        self.edits.insert(Splice { file, range: at..at, text });
     }
 
-    /// What the arguments of a user's log become; `None` for one that is left as it is.
+    /// Returns the new arguments of a user's log; None if the log stays as it is.
     fn log(&self, log: &Directive, text: &Text, writing: &Writing<'_>) -> Option<Vec<String>> {
-        let wanted: Vec<String> = text
-            .arguments
-            .iter()
-            .map(|word| word.replace(LOGS, &self.logs()))
-            .collect();
+        let wanted: Vec<String> =
+            text.arguments.iter().map(|word| word.replace(LOGS, &self.logs())).collect();
         let found: Vec<&str> = log.words().collect();
         let is_off = |words: &[&str]| words.first() == Some(&"off");
         if is_off(&found) || writing.is_off() {
@@ -161,19 +151,21 @@ impl Planner<'_> {
         let own = own.iter().filter(|word| !is_of_row(word, writing));
         // Parameters stand behind a format, and the one that is nginx's own is needed for them alone.
         let is_for_parameters = is_buffered && own.clone().count() == 0;
-        let format = match parameters.is_empty() {
-            true => format.filter(|format| !is_for_parameters || *format != "combined"),
-            false => format.or(Some("combined")),
+        let format = if parameters.is_empty() {
+            format.filter(|format| !is_for_parameters || *format != "combined")
+        } else {
+            format.or(Some("combined"))
         };
-        let words = std::iter::once(file).chain(format).chain(own.copied());
-        let words = words.chain(parameters.into_iter().map(String::as_str));
+        let words = std::iter::once(file)
+            .chain(format)
+            .chain(own.copied())
+            .chain(parameters.into_iter().map(String::as_str));
         Some(words.map(str::to_owned).collect())
     }
 
-    /// Where the user has logs.
+    /// Returns the folder in which the user has logs.
     fn logs(&self) -> String {
-        let http = self.nodes.iter().filter(|node| node.is_block("http"));
-        let inner = http.flat_map(Node::simple);
+        let inner = self.nodes.iter().filter(|node| node.is_block("http")).flat_map(Node::simple);
         let mut files = self.nodes.iter().chain(inner).filter_map(|node| {
             let is_log = node.is_simple("access_log") || node.is_simple("error_log");
             let file = node.directive.argument(0).filter(|_| is_log)?;
@@ -186,7 +178,7 @@ impl Planner<'_> {
     }
 }
 
-/// Whether another level of the row would write this directive.
+/// Returns true if some level of the row would write this directive.
 fn is_written(directive: &Directive, writing: &Writing<'_>) -> bool {
     writing.templates.iter().any(|write| {
         let has_value = write.text.contains('{');
@@ -195,32 +187,30 @@ fn is_written(directive: &Directive, writing: &Writing<'_>) -> bool {
     })
 }
 
-/// Whether a parameter of a log is one that some level of the row sets.
+/// Returns true if some level of the row sets this parameter of a log.
 fn is_of_row(word: &str, writing: &Writing<'_>) -> bool {
     let key = word.split_once('=').map(|(key, _)| key);
-    let texts = writing.templates.iter().map(|write| &write.text);
-    let mut keys = texts
+    let mut keys = writing
+        .templates
+        .iter()
+        .map(|write| &write.text)
         .flat_map(|text| text.split(' '))
         .filter_map(|word| word.split_once('=').map(|(key, _)| key));
     key.is_some_and(|key| keys.any(|other| other == key))
 }
 
-/// The wanted arguments with what is the user's own among those that are there.
+/// Returns the wanted arguments, with the user's own parts of the existing ones.
 fn kept(directive: &Directive, wanted: &[String]) -> Vec<String> {
     let mut words = wanted.to_vec();
     if directive.is("keepalive_timeout") && words.len() == 1 {
         // The second is what the header `Keep-Alive` tells clients.
         words.extend(directive.words().skip(1).map(str::to_owned));
     }
-    let zone = directive
-        .words()
-        .find_map(|word| word.strip_prefix("shared:"));
+    let zone = directive.words().find_map(|word| word.strip_prefix("shared:"));
     let name = zone.and_then(|zone| zone.split(':').next());
     for word in &mut words {
         if let Some(name) = name
-            && let Some((_, size)) = word
-                .strip_prefix("shared:")
-                .and_then(|it| it.split_once(':'))
+            && let Some((_, size)) = word.strip_prefix("shared:").and_then(|it| it.split_once(':'))
         {
             *word = format!("shared:{name}:{size}");
         }

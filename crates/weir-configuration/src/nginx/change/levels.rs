@@ -1,4 +1,4 @@
-//! Directives of blocks: where they are, and where they go.
+//! Finds the blocks in which directives stand, and those into which they are written.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use crate::ConfigurationError;
 use crate::nginx::place::begins_alike;
 use crate::nginx::view::{Node, error_at};
 
-/// Blocks below `http` that directives of `http` may stand in as well.
+/// Blocks below `http` that may contain directives of `http` as well.
 const INNER: [&str; 4] = ["server", "location", "if", "limit_except"];
 
-/// The place of something in the files ([`Node::place`]).
+/// Position of a directive in the files ([`Node::place`]).
 type Written = (usize, usize);
 
-/// A block and those around it, outermost first.
+/// A block with those around it, outermost first.
 pub(super) type Chain<'a> = Vec<&'a Node<'a>>;
 
 impl<'a> Planner<'a> {
@@ -42,8 +42,10 @@ impl<'a> Planner<'a> {
             match &homes(http, writing)[..] {
                 [] => self.insert(writing, Some(http)),
                 homes => {
-                    let missing = homes.iter().filter(|server| !is_said(server, writing));
-                    missing.for_each(|server| self.insert(writing, Some(server)));
+                    homes
+                        .iter()
+                        .filter(|server| !is_said(server, writing))
+                        .for_each(|server| self.insert(writing, Some(server)));
                 }
             }
         }
@@ -87,10 +89,7 @@ impl<'a> Planner<'a> {
             None => writing.name == "proxy_http_version" || writing.name == "proxy_set_header",
             Some(_) => writing.name == "proxy_set_header",
         };
-        let kept = match is_kept {
-            true => in_websockets(&chains, writing),
-            false => BTreeSet::new(),
-        };
+        let kept = if is_kept { in_websockets(&chains, writing) } else { BTreeSet::new() };
         for chain in chains.iter().filter(|it| is_websocket(it)) {
             self.keep_beside_upgrades(chain, writing)?;
         }
@@ -101,8 +100,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// `kept`: directives that stay as they are; `hiding`: blocks in which one more would hide others
-    /// from a location.
+    /// Writes a directive for one location. `kept` are directives that stay as they are; `hiding` are blocks in which
+    /// another directive would hide others from a location.
     fn put_for_location(
         &mut self,
         chain: &Chain<'a>,
@@ -131,9 +130,7 @@ impl<'a> Planner<'a> {
             // `http` hides nothing from anybody: whoever has others has them further in.
             None if is_keyed => {
                 let mut inner = chain.iter().rev();
-                inner
-                    .find(|block| !hiding.contains(&block.place()))
-                    .copied()
+                inner.find(|block| !hiding.contains(&block.place())).copied()
             }
             _ => chain.last().copied(),
         };
@@ -141,7 +138,11 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Whether what stays as it is, in a file that several locations include, is as it is to be.
+    /// Checks that directives that stay as they are, in a file that several locations include, have the wanted
+    /// arguments already.
+    ///
+    /// # Errors
+    /// Returns an error for the first such directive with other arguments.
     fn check_kept(
         &self,
         level: &Node<'_>,
@@ -150,10 +151,7 @@ impl<'a> Planner<'a> {
     ) -> Result<(), ConfigurationError> {
         let wanted = writing.text.iter().flat_map(|text| &text.arguments);
         let is_other = |node: &&Node<'_>| {
-            let is_wanted = node
-                .directive
-                .words()
-                .eq(wanted.clone().map(String::as_str));
+            let is_wanted = node.directive.words().eq(wanted.clone().map(String::as_str));
             writing.is_about(node) && kept.contains(&node.place()) && !is_wanted
         };
         let Some(node) = level.simple().find(is_other) else {
@@ -167,22 +165,24 @@ impl<'a> Planner<'a> {
         Err(error.hint("write it into that location, which sets `Upgrade`, and not into this file"))
     }
 
-    /// Changes what is in blocks inside of one. A log that is off there stays off: it was switched
-    /// off for what it would say, not for its cost.
+    /// Changes the directives in blocks inside of a block. A log that is off there stays off: it was switched off for
+    /// its contents, not for its cost.
     fn put_inside(&mut self, outer: &'a Node<'a>, writing: &Writing<'_>) {
         for inner in &outer.children {
             if INNER.iter().any(|name| inner.is_block(name)) {
                 let is_quiet = |node: &&Node<'_>| writing.is_log() && is_off(node);
-                let is_loud = |node: &&Node<'_>| writing.is_off() || !is_quiet(node);
-                let about = inner.simple().filter(|node| writing.is_about(node));
-                let found: Vec<&Node<'_>> = about.filter(is_loud).collect();
+                let found: Vec<&Node<'_>> = inner
+                    .simple()
+                    .filter(|node| writing.is_about(node))
+                    .filter(|node| writing.is_off() || !is_quiet(node))
+                    .collect();
                 self.edit_all(&found, writing);
                 self.put_inside(inner, writing);
             }
         }
     }
 
-    /// Changes what stands directly in a block, and tells whether something does.
+    /// Changes the directives directly in a block; returns true if there are any.
     pub(super) fn put_at(
         &mut self,
         nodes: impl Iterator<Item = &'a Node<'a>>,
@@ -194,15 +194,15 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Whether all servers say it themselves, so that nobody would take it from `http`.
+/// Returns true if all servers set the directive themselves, so that none would take it from `http`.
 fn is_said_inside(http: &Node<'_>, writing: &Writing<'_>) -> bool {
     let mut servers = http.children.iter().filter(|node| node.is_block("server"));
     let is_there = servers.clone().any(|server| is_somewhere(server, writing));
     is_there && servers.all(|server| is_said(server, writing))
 }
 
-/// The servers to which a directive of `http` goes instead, because its relatives are there and not in
-/// `http`: all that need it.
+/// Returns the servers to which a directive of `http` goes instead, because its relatives are there and not in `http`:
+/// all servers that need it.
 fn homes<'a>(http: &'a Node<'a>, writing: &Writing<'_>) -> Vec<&'a Node<'a>> {
     // Without these relatives it does nothing.
     const DEPENDENT: [&str; 2] = ["gzip_", "ssl_"];
@@ -210,17 +210,14 @@ fn homes<'a>(http: &'a Node<'a>, writing: &Writing<'_>) -> Vec<&'a Node<'a>> {
     if http.simple().any(is_relative) {
         return Vec::new();
     }
-    let servers = http.children.iter().filter(|node| node.is_block("server"));
-    let answering = servers.filter(|server| !server.simple().any(|node| node.is_simple("return")));
-    let (homes, others): (Vec<_>, Vec<_>) =
-        answering.partition(|server| server.simple().any(is_relative));
-    let is_dependent = DEPENDENT
+    let (homes, others): (Vec<_>, Vec<_>) = http
+        .children
         .iter()
-        .any(|begin| writing.name.starts_with(begin));
-    match is_dependent || others.is_empty() {
-        true => homes,
-        false => Vec::new(),
-    }
+        .filter(|node| node.is_block("server"))
+        .filter(|server| !server.simple().any(|node| node.is_simple("return")))
+        .partition(|server| server.simple().any(is_relative));
+    let is_dependent = DEPENDENT.iter().any(|begin| writing.name.starts_with(begin));
+    if is_dependent || others.is_empty() { homes } else { Vec::new() }
 }
 
 fn is_somewhere(block: &Node<'_>, writing: &Writing<'_>) -> bool {
@@ -228,25 +225,22 @@ fn is_somewhere(block: &Node<'_>, writing: &Writing<'_>) -> bool {
     nodes.any(|node| writing.is_about(node) || is_somewhere(node, writing))
 }
 
-/// Whether whoever is answered here takes it from here or from further in, or gets no content.
+/// Returns true if every answer of a block takes the directive from the block or from further in, or has no content.
 fn is_said(block: &Node<'_>, writing: &Writing<'_>) -> bool {
     let mut simple = block.simple();
     if simple.any(|node| writing.is_about(node) || node.is_simple("return")) {
         return true;
     }
-    let mut locations = block
-        .children
-        .iter()
-        .filter(|node| node.is_block("location"));
-    let takes_all = |location: &Node<'_>| location.directive.words().eq(["/"]);
-    locations.clone().any(takes_all) && locations.all(|location| is_said(location, writing))
+    let mut locations = block.children.iter().filter(|node| node.is_block("location"));
+    locations.clone().any(|location| location.directive.words().eq(["/"]))
+        && locations.all(|location| is_said(location, writing))
 }
 
 fn is_off(log: &Node<'_>) -> bool {
     log.directive.argument(0) == Some("off")
 }
 
-/// All locations, with the blocks around them.
+/// Collects all locations, each with the blocks around it.
 fn locations<'a>(chain: &mut Chain<'a>, found: &mut Vec<Chain<'a>>) {
     let Some(&block) = chain.last() else { return };
     for inner in &block.children {
@@ -261,8 +255,8 @@ fn locations<'a>(chain: &mut Chain<'a>, found: &mut Vec<Chain<'a>>) {
     }
 }
 
-/// The directive that makes a location one that a directive concerns: `proxy_pass` for all that
-/// begin with `proxy_`.
+/// Returns the directive that makes a location one that a directive concerns: `proxy_pass` for all that begin with
+/// `proxy_`.
 fn pass_of(name: &str) -> Option<&'static str> {
     match name.split('_').next()? {
         "proxy" => Some("proxy_pass"),
@@ -274,7 +268,7 @@ fn pass_of(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a location passes requests on, itself or under a condition.
+/// Returns true if a location passes requests on, itself or under a condition.
 fn passes_on(chain: &Chain<'_>, pass: &str) -> bool {
     let is_pass = |node: &Node<'_>| node.is_simple(pass);
     chain.last().is_some_and(|location| {
@@ -285,32 +279,36 @@ fn passes_on(chain: &Chain<'_>, pass: &str) -> bool {
     })
 }
 
-/// The block that a location takes a directive from.
+/// Returns the block that a location takes a directive from.
 pub(super) fn level_with<'a>(chain: &Chain<'a>, name: &str) -> Option<&'a Node<'a>> {
-    let has_it = |block: &&&Node<'_>| block.simple().any(|node| node.is_simple(name));
-    chain.iter().rev().find(has_it).copied()
+    chain.iter().rev().find(|block| block.simple().any(|node| node.is_simple(name))).copied()
 }
 
-/// Directives of a name that locations which speak WebSocket take, wherever from.
+/// Returns the directives of a name that apply to locations which speak WebSocket, from any block around them.
 fn in_websockets(chains: &[Chain<'_>], writing: &Writing<'_>) -> BTreeSet<Written> {
-    let websockets = chains.iter().filter(|chain| is_websocket(chain));
-    let levels = websockets.filter_map(|chain| level_with(chain, &writing.name));
-    levels
+    chains
+        .iter()
+        .filter(|chain| is_websocket(chain))
+        .filter_map(|chain| level_with(chain, &writing.name))
         .flat_map(Node::simple)
         .filter(|node| writing.is_about(node))
         .map(Node::place)
         .collect()
 }
 
-/// Blocks inside of the one that a location takes a directive from. They may be other locations' too,
-/// by an `include`, that take none.
+/// Returns the blocks inside of the one that a location takes a directive from. By an `include`, they may also belong
+/// to other locations, which have no such directive.
 fn hiding(chains: &[Chain<'_>], writing: &Writing<'_>) -> BTreeSet<Written> {
     let has_it = |block: &Node<'_>| block.simple().any(|node| node.is_simple(&writing.name));
-    let inner = chains.iter().filter_map(|chain| {
-        let level = chain.iter().rposition(|block| has_it(block))?;
-        Some(&chain[level + 1..])
-    });
-    inner.flatten().map(|block| block.place()).collect()
+    chains
+        .iter()
+        .filter_map(|chain| {
+            let level = chain.iter().rposition(|block| has_it(block))?;
+            Some(&chain[level + 1..])
+        })
+        .flatten()
+        .map(|block| block.place())
+        .collect()
 }
 
 fn is_websocket(chain: &Chain<'_>) -> bool {

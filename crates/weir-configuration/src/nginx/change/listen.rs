@@ -1,4 +1,4 @@
-//! Flags of listeners.
+//! Writes flags of listeners.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,7 @@ impl Planner<'_> {
         let mut sockets: BTreeMap<Socket, Vec<Listen<'_>>> = BTreeMap::new();
         let all = listen::all(nodes).into_iter();
         for listen in all.filter(|listen| listen.is_http && !listen.socket.is_udp) {
-            sockets
-                .entry(listen.socket.clone())
-                .or_default()
-                .push(listen);
+            sockets.entry(listen.socket.clone()).or_default().push(listen);
         }
         if sockets.is_empty() && writing.text.is_some() {
             return Err(self.missing("an HTTP server that listens", writing));
@@ -49,8 +46,9 @@ impl Planner<'_> {
         let has_options = listens.iter().find(|listen| listen.sets_options());
         // In a file that several servers include it would be an option of all of them.
         let is_alone = |listen: &&Listen<'_>| {
-            let same = |other: &&Listen<'_>| other.node.place() == listen.node.place();
-            !listen.is_implicit && listens.iter().filter(same).count() == 1
+            !listen.is_implicit
+                && listens.iter().filter(|other| other.node.place() == listen.node.place()).count()
+                    == 1
         };
         let no_reuse = listens[0].socket.is_unix() && writing.name == "reuseport";
         let is_shared = is_covered && has_options.is_none();

@@ -1,4 +1,4 @@
-//! Settings put into force in a user's configuration.
+//! Puts settings into force in a user's configuration.
 
 mod edit;
 mod levels;
@@ -16,56 +16,48 @@ use super::syntax::{self, Tree, Word};
 use super::view::{self, Node};
 use crate::{ConfigurationError, Source, SourceFile, Splice, Wanted};
 
-/// How often edits are made before nothing is left to edit. Once is enough, unless rows contradict
-/// each other.
+/// Maximum number of rounds of edits until nothing is left to edit. One is enough, unless rows contradict each other.
 const ROUNDS: usize = 3;
 
 /// Puts settings into force by the smallest change of the files.
 ///
-/// * A directive that is there gets other arguments, and only the words that differ are touched.
-///   One that means the same already (`1m` for `60s`) is left alone.
-/// * Where inner blocks say it again, it is changed there too, or the level would not be in force in
-///   them.
-/// * One that is nowhere goes where the row of the catalog says, behind the last simple directive of
-///   the block, written as its neighbours are, even if nginx would do the same by itself: another
-///   version might not.
-/// * What a row writes only to make room for its other directives ([`Write::yields`]) goes where nothing says it.
-/// * A level that the row writes nothing for takes away what other levels of the row would write.
-/// * What a row writes into `upstream` goes into every one that `proxy_pass` names, or all of them if
-///   it names one by a variable. For an origin server that `proxy_pass` names by its address a group is
-///   made where `keepalive` is written, before the server that needs it; the origin server gets the
-///   `Host` that it got before.
-/// * What a row writes into `location` concerns those that pass requests on, and goes to where they
-///   take it from, be that `server` or `http`. `proxy_set_header` is inherited as a whole or not at
-///   all, so one more is written beside those in force and not into the location. A location that
-///   sets `Upgrade` speaks WebSocket: its `Connection` is not touched, nor is its `proxy_http_version`
-///   taken away, where it says that itself or has it from above. Where its `Connection` is a variable
-///   that a `map` of `$http_upgrade` makes `close` for requests that ask for no upgrade, the `map` is
-///   changed: these would close the connection to the origin server.
-/// * A flag of `listen` goes to one directive of each address: nginx refuses it at a second one. An
-///   address whose port another listens at as a whole (`*:80` beside `127.0.0.1:80`) shares that
-///   one's socket and is left alone, and so are QUIC and, for `reuseport`, sockets of the file system.
-/// * A log keeps its file, its format and its condition; only its buffer is the level's. A log without
-///   a file of its own (syslog, a name with variables) has no buffer. One that an inner block
-///   switches off stays off. `off` takes the place of all logs of a block; the revert of its diff
-///   alone knows them.
+/// * An existing directive gets other arguments, and only the words that differ are touched. One that means the same
+///   already (`1m` for `60s`) is left alone.
+/// * If inner blocks repeat a directive, it is changed there too, or the level would not be in force in them.
+/// * A missing directive goes where the row of the catalog says, behind the last simple directive of the block, written
+///   as its neighbours are, even if it is nginx's default: another version might have another default.
+/// * A directive that a row writes only to make room for its others ([`Write::yields`]) is written only where it is
+///   missing.
+/// * A level for which the row writes nothing takes away what other levels of the row would write.
+/// * A row for `upstream` is written into every one that `proxy_pass` names, or into all if it names one by a variable.
+///   For an origin server that `proxy_pass` names by its address, a group is made where `keepalive` is written, before
+///   the server that needs it; the origin server gets the same `Host` as before.
+/// * A row for `location` concerns those that pass requests on, and is written where they take the directive from, be
+///   that `server` or `http`. `proxy_set_header` is inherited as a whole or not at all, so a new one is written beside
+///   those in force and not into the location. A location that sets `Upgrade` speaks WebSocket: its `Connection` is not
+///   touched, and its `proxy_http_version` is not taken away, whether its own or inherited. If its `Connection` is a
+///   variable that a `map` of `$http_upgrade` sets to `close` for requests without an upgrade, the `map` is changed,
+///   since these requests would close the connection to the origin server.
+/// * A flag of `listen` goes to one directive of each address: nginx refuses it at a second one. An address whose port
+///   is covered by another listener (`*:80` beside `127.0.0.1:80`) shares its socket and is left alone, and so are QUIC
+///   and, for `reuseport`, sockets of the file system.
+/// * A log keeps its file, its format and its condition; only its buffer is the level's. A log without a file of its
+///   own (syslog, a name with variables) has no buffer. A log that an inner block switches off stays off. `off`
+///   replaces all logs of a block; only the reverse diff can restore them.
 /// * `shared:NAME:size` keeps the user's name, `keepalive_timeout` its second argument.
 ///
 /// `wanted` has each row once, with canonical levels.
 ///
 /// # Errors
-/// At the place: the block that a row needs is not there, a group of origin servers cannot be made without
-/// changing their requests, a flag would be one of several servers, a header that of a location that
-/// speaks WebSocket too, a variable's `map` serves others too, or two rows write one directive differently.
+/// Returns an error, with its place, if the block that a row needs is not there; if a group of origin servers cannot be
+/// made without changing their requests; if a flag would apply to several servers; if a header would also apply to a
+/// location that speaks WebSocket; if a variable's `map` is used for something else too; or if two rows write one
+/// directive differently.
 pub fn change(source: &Source, wanted: &[Wanted<'_>]) -> Result<Source, ConfigurationError> {
     let mut source = source.clone();
     for _ in 0..ROUNDS {
         // Insertions come last: what they stand beside might be taken away by another row.
-        let Edits {
-            changes,
-            insertions,
-            ..
-        } = edits(&source, wanted)?;
+        let Edits { changes, insertions, .. } = edits(&source, wanted)?;
         if changes.is_empty() {
             return Ok(source.with(insertions));
         }
@@ -100,28 +92,28 @@ fn edits(source: &Source, wanted: &[Wanted<'_>]) -> Result<Edits, ConfigurationE
     Ok(planner.edits)
 }
 
-/// One directive that a row writes or would write at another level.
+/// One directive that a row writes, or would write at another level.
 struct Writing<'a> {
     row: &'a Parameter,
     place: Place,
     name: String,
-    /// The first argument, of a directive that stands once for each of them.
+    /// First argument, for a directive that occurs once for each first argument.
     key: Option<String>,
-    /// What is to be there; `None`: nothing that another level would write.
+    /// Directive that has to be there; None if everything that another level would write has to go.
     text: Option<Text>,
-    /// What the row writes here, at any level.
+    /// Everything that the row writes here, at any level.
     templates: Vec<&'a Write>,
 }
 
 /// A directive or a flag that is to be written.
 struct Text {
-    /// Without `;`.
+    /// Text without `;`.
     whole: String,
     arguments: Vec<String>,
 }
 
 impl Writing<'_> {
-    /// Whether a directive is the one that this is about.
+    /// Returns true if a directive is the one that this is about.
     fn is_about(&self, node: &Node<'_>) -> bool {
         let first = node.directive.argument(0).unwrap_or_default();
         let key = self.key.as_deref();
@@ -130,27 +122,27 @@ impl Writing<'_> {
 }
 
 impl Writing<'_> {
-    /// Whether it is about a log, whose file is the user's.
+    /// Returns true for a directive of a log, whose file is the user's.
     fn is_log(&self) -> bool {
         self.templates.iter().any(|write| write.text.contains(LOGS))
     }
 
-    /// Whether what is there stays.
+    /// Returns true if an existing directive stays as it is.
     fn yields(&self) -> bool {
         self.templates.iter().all(|write| write.yields)
     }
 
-    /// Whether it switches something off.
+    /// Returns true if the directive switches something off.
     fn is_off(&self) -> bool {
         let first = self.text.as_ref().and_then(|text| text.arguments.first());
         first.is_some_and(|word| word == "off")
     }
 }
 
-/// Stands in rows for the folder of logs.
+/// Placeholder in rows for the folder of logs.
 const LOGS: &str = "{logs}";
 
-/// Directives that stand once for each first argument, and are inherited as a whole or not at all.
+/// Directives that occur once for each first argument, and are inherited as a whole or not at all.
 const KEYED: [&str; 6] = [
     "proxy_set_header",
     "grpc_set_header",
@@ -177,54 +169,42 @@ fn writings<'a>(wanted: &Wanted<'a>) -> Vec<Writing<'a>> {
         let text = directives
             .iter()
             .find(|it| it.context == write.context && is_it(&it.text))
-            .map(|it| Text {
-                whole: it.text.clone(),
-                arguments: arguments(&it.text),
-            });
-        writings.push(Writing {
-            row: wanted.row,
-            place,
-            name,
-            key,
-            text,
-            templates: vec![write],
-        });
+            .map(|it| Text { whole: it.text.clone(), arguments: arguments(&it.text) });
+        writings.push(Writing { row: wanted.row, place, name, key, text, templates: vec![write] });
     }
     writings
 }
 
-/// The name of what a text writes, and its first argument where that is a part of the name.
+/// Returns the name of the directive or flag that a text writes, and its first argument if that is a part of its
+/// identity.
 fn subject(place: Place, text: &str) -> (String, Option<String>) {
     if place == Place::Listen {
         return (text.split('=').next().unwrap_or_default().to_owned(), None);
     }
     let name = text.split(' ').next().unwrap_or_default().to_owned();
-    let key = KEYED
-        .contains(&&*name)
-        .then(|| text.split(' ').nth(1))
-        .flatten();
-    let key = key.map(str::to_owned);
+    let key = KEYED.contains(&&*name).then(|| text.split(' ').nth(1)).flatten().map(str::to_owned);
     (name, key)
 }
 
-/// The arguments of a directive that the catalog writes, without quotes.
+/// Returns the arguments of a directive that the catalog writes, without quotes.
 fn arguments(text: &str) -> Vec<String> {
     // A brace of a placeholder would open a block.
     let text = text.replace('{', "\\{");
     let tree = syntax::parse(&format!("{text};")).unwrap_or_default();
-    let words = tree.directives.into_iter().flat_map(|it| it.arguments);
-    words
+    tree.directives
+        .into_iter()
+        .flat_map(|it| it.arguments)
         .map(|Word { text, .. }| text.replace("\\{", "{"))
         .collect()
 }
 
-/// Finds out what is to be done for one writing after the other.
+/// Plans the edits for one writing after the other.
 struct Planner<'a> {
     source: &'a Source,
     trees: &'a [Tree],
     nodes: &'a [Node<'a>],
     edits: Edits,
-    /// Groups that this round makes: their names by the server in them.
+    /// Groups that this round makes: their names, by the server in them.
     groups: BTreeMap<String, String>,
 }
 
@@ -242,13 +222,13 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// The block of this name outside all others.
+    /// Returns the top-level block of this name.
     fn block(&self, name: &str, writing: &Writing<'_>) -> Result<&'a Node<'a>, ConfigurationError> {
         let found = self.nodes.iter().find(|node| node.is_block(name));
         found.ok_or_else(|| self.missing(&format!("a block `{name}`"), writing))
     }
 
-    /// An error at the main file as a whole.
+    /// Returns an error about the main file as a whole.
     fn missing(&self, what: &str, writing: &Writing<'_>) -> ConfigurationError {
         let main = &self.source.files[0];
         let what = format!("`{}` needs {what}, and there is none", writing.row.id);

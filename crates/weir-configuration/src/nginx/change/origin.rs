@@ -1,4 +1,4 @@
-//! Directives of `upstream`, and the groups that are made where `proxy_pass` names an origin server itself.
+//! Writes directives of `upstream`, and makes groups if `proxy_pass` names an origin server directly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use crate::nginx::syntax::quoted;
 use crate::nginx::view::{Node, error_at};
 use crate::{ConfigurationError, Splice};
 
-/// The directive that keeps connections, and that a group is made for.
+/// Directive that keeps connections, for which a group is made.
 const KEEPALIVE: &str = "keepalive";
 
 impl<'a> Planner<'a> {
@@ -20,17 +20,17 @@ impl<'a> Planner<'a> {
         writing: &Writing<'_>,
     ) -> Result<(), ConfigurationError> {
         let http = self.block("http", writing)?;
-        let upstreams = http
-            .children
-            .iter()
-            .filter(|node| node.is_block("upstream"));
+        let upstreams = http.children.iter().filter(|node| node.is_block("upstream"));
         let upstreams: Vec<&Node<'_>> = upstreams.collect();
         let used = self.used(http, &upstreams, writing)?;
-        let is_used = |upstream: &&&Node<'_>| {
-            let name = upstream.directive.argument(0).unwrap_or_default();
-            used.contains(&name.to_ascii_lowercase())
-        };
-        let used: Vec<&Node<'_>> = upstreams.iter().filter(is_used).copied().collect();
+        let used: Vec<&Node<'_>> = upstreams
+            .iter()
+            .filter(|upstream| {
+                let name = upstream.directive.argument(0).unwrap_or_default();
+                used.contains(&name.to_ascii_lowercase())
+            })
+            .copied()
+            .collect();
         if used.is_empty() && self.groups.is_empty() && writing.text.is_some() {
             let what = "an `upstream` that `proxy_pass` names";
             return Err(self.missing(what, writing));
@@ -43,7 +43,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Names, in lower case, of the groups of origin servers that requests are passed to.
+    /// Returns the names, in lower case, of the groups of origin servers that requests are passed to.
     fn used(
         &mut self,
         http: &'a Node<'a>,
@@ -71,16 +71,16 @@ impl<'a> Planner<'a> {
         Ok(used)
     }
 
-    /// Gives an origin server that `proxy_pass` names itself a group. What is about the group goes into it in the
-    /// next round, as if the user had written it.
+    /// Makes a group for an origin server that `proxy_pass` names directly. Directives of the group are written into it
+    /// in the next round, as if the user had written the group.
     ///
     /// nginx does not let a group's name have a port, and the name is the `Host` that the origin server gets
-    /// (`$proxy_host`). So a server without a port has its own name for the group's, and nothing else changes; any
-    /// other, and any that is asked over TLS, keeps its `Host` by a header, and what `proxy_redirect` does by default
+    /// (`$proxy_host`). A server without a port therefore gives the group its own name, and nothing else changes. Any
+    /// other server, and any that is asked over TLS, keeps its `Host` by a header, and the default of `proxy_redirect`
     /// is written out with it.
     ///
     /// # Errors
-    /// The origin server would see other requests than before: what to write by hand is in the hint.
+    /// Returns an error if the origin server would get other requests than before; the hint says what to write by hand.
     fn make_group(
         &mut self,
         pass: &Pass<'a>,
@@ -113,21 +113,16 @@ impl<'a> Planner<'a> {
         if group == target.host {
             return Ok(());
         }
-        let kept = pass.kept_lines();
-        let kept = kept.map_err(|why| self.no_upstream(pass, writing, Some(why)))?;
+        let kept = pass.kept_lines().map_err(|why| self.no_upstream(pass, writing, Some(why)))?;
         for (location, line) in kept {
             self.put_in_location(location, &line);
         }
         let Some(word) = pass.node.directive.arguments.first() else {
             return Ok(());
         };
-        let colon = match target.host.starts_with("unix:") && !target.uri.is_empty() {
-            true => ":",
-            false => "",
-        };
-        let text = word
-            .text
-            .replacen(&format!("{}{colon}", target.host), &group, 1);
+        let colon =
+            if target.host.starts_with("unix:") && !target.uri.is_empty() { ":" } else { "" };
+        let text = word.text.replacen(&format!("{}{colon}", target.host), &group, 1);
         self.edits.change(Splice {
             file: pass.node.file,
             range: word.span.clone(),
@@ -147,11 +142,7 @@ impl<'a> Planner<'a> {
             &format!("upstream {}", quoted(group)),
             &format!("server {}", quoted(host)),
         );
-        self.edits.change(Splice {
-            file: server.file,
-            range: at..at,
-            text,
-        });
+        self.edits.change(Splice { file: server.file, range: at..at, text });
     }
 
     fn put_in_location(&mut self, location: &Node<'_>, directive: &str) {
@@ -161,14 +152,11 @@ impl<'a> Planner<'a> {
             Some(location.directive),
             directive,
         );
-        self.edits.change(Splice {
-            file: location.file,
-            range: at..at,
-            text,
-        });
+        self.edits.change(Splice { file: location.file, range: at..at, text });
     }
 
-    /// The server of a group is looked up when nginx starts, and this one is for each request.
+    /// Returns the error for a server that is looked up for each request: the server of a group is looked up when nginx
+    /// starts.
     fn looked_up_at_start(&self, pass: &Pass<'_>, writing: &Writing<'_>) -> ConfigurationError {
         let target = pass.target();
         let (host, server) = (target.host, server_of(target));
@@ -183,7 +171,7 @@ impl<'a> Planner<'a> {
         ))
     }
 
-    /// `why`: what keeps weir from making the group.
+    /// Returns the error for a server without a group; `why` is the reason why weir does not make the group.
     fn no_upstream(
         &self,
         pass: &Pass<'_>,
@@ -216,14 +204,14 @@ impl<'a> Pass<'a> {
         Target::of(self.node.directive.argument(0).unwrap_or_default())
     }
 
-    /// Whether the origin server has a name that nginx does not look up when it starts: where `proxy_pass` has
-    /// variables, it looks for a group of that name, and else asks a `resolver` (ngx_http_proxy_module).
+    /// Returns true if the origin server has a name that nginx does not look up when it starts: if `proxy_pass` has
+    /// variables, nginx looks for a group of that name, and else asks a `resolver` (ngx_http_proxy_module).
     fn is_looked_up_for_each_request(&self) -> bool {
         let Target { host, uri, .. } = self.target();
         uri.contains('$') && !host.starts_with("unix:") && !is_address(host)
     }
 
-    /// Whether over TLS the name of the group would be in the handshake, or be verified: by default neither is so
+    /// Returns true if the name of the group would be in the TLS handshake or be verified; by default neither is so
     /// (ngx_http_proxy_module). A scheme in a variable may be any.
     fn is_name_shown(&self) -> bool {
         let said = |name: &str| {
@@ -237,11 +225,11 @@ impl<'a> Pass<'a> {
         self.target().scheme != "https://" || (is_own && is_asked)
     }
 
-    /// What has to be written into a location so that the origin server gets the `Host` that it got before the
-    /// group had a name of its own, and redirects to itself are changed as before.
+    /// Returns the lines that have to be written into a location so that the origin server gets the same `Host` as
+    /// before the group had a name of its own, and redirects to itself are changed as before.
     ///
     /// # Errors
-    /// Why that cannot be done by a line more.
+    /// Returns the reason why this cannot be done by adding lines.
     fn kept_lines(&self) -> Result<Vec<(&'a Node<'a>, String)>, &'static str> {
         let host = self.kept_host()?;
         let redirect = self.kept_redirect()?;
@@ -253,7 +241,7 @@ impl<'a> Pass<'a> {
         location.copied()
     }
 
-    /// The header `Host`, where nothing sets one and the default is the name of the group.
+    /// Returns the header `Host` to be added, if nothing sets one and the default is the name of the group.
     fn kept_host(&self) -> Result<Option<(&'a Node<'a>, String)>, &'static str> {
         let level = level_with(&self.around, "proxy_set_header");
         if let Some(host) = level.and_then(|level| header(level, "host")) {
@@ -279,7 +267,7 @@ impl<'a> Pass<'a> {
         Ok(Some((location, format!("proxy_set_header Host {own}"))))
     }
 
-    /// What `proxy_redirect` does by default, which is made from the address in `proxy_pass`.
+    /// Returns the default of `proxy_redirect`, which is made from the address in `proxy_pass`.
     fn kept_redirect(&self) -> Result<Option<(&'a Node<'a>, String)>, &'static str> {
         if let Some(level) = level_with(&self.around, "proxy_redirect") {
             let mut redirects = level.simple().filter(|it| it.is_simple("proxy_redirect"));
@@ -306,7 +294,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// All `proxy_pass` below the innermost of some blocks.
+/// Collects all `proxy_pass` below the innermost of some blocks.
 fn passes<'a>(around: &mut Chain<'a>, found: &mut Vec<Pass<'a>>) {
     let Some(&block) = around.last() else { return };
     for node in &block.children {
@@ -320,18 +308,16 @@ fn passes<'a>(around: &mut Chain<'a>, found: &mut Vec<Pass<'a>>) {
     }
 }
 
-/// The `proxy_set_header` of a header, whose name is in lower case, that stands in a block.
+/// Returns the `proxy_set_header` directly in a block for a header; `name` is in lower case.
 pub(super) fn header<'a>(level: &'a Node<'a>, name: &str) -> Option<&'a Node<'a>> {
-    let mut headers = level
-        .simple()
-        .filter(|node| node.is_simple("proxy_set_header"));
+    let mut headers = level.simple().filter(|node| node.is_simple("proxy_set_header"));
     headers.find(|node| {
         let own = node.directive.argument(0).unwrap_or_default();
         own.eq_ignore_ascii_case(name)
     })
 }
 
-/// Whether an origin server is an address, and no name that is looked up.
+/// Returns true if an origin server is an address, and not a name that is looked up.
 fn is_address(host: &str) -> bool {
     let without_port = if has_port(host) {
         host.rsplit_once(':').map_or(host, |(address, _)| address)
@@ -347,22 +333,22 @@ fn has_port(host: &str) -> bool {
     port.is_some_and(|port| !port.ends_with(']'))
 }
 
-/// An origin server as a group has it, whose port is 80 where nothing is said.
+/// Returns an origin server as an entry of a group, whose default port is 80.
 fn server_of(target: Target<'_>) -> String {
-    match target.scheme == "https://" && !has_port(target.host) {
-        true => format!("{}:443", target.host),
-        false => target.host.to_owned(),
+    if target.scheme == "https://" && !has_port(target.host) {
+        format!("{}:443", target.host)
+    } else {
+        target.host.to_owned()
     }
 }
 
-/// What the group of an origin server is called: as the server, where that has no port.
+/// Returns the name of an origin server's group: the server itself, if it has no port.
 fn group_name(host: &str, names: &BTreeSet<String>, groups: &BTreeMap<String, String>) -> String {
     if !has_port(host) {
         return host.to_owned();
     }
-    let plain = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
-        true => c,
-        false => '-',
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '-' }
     };
     let last = match host.strip_prefix("unix:") {
         Some(path) => path.rsplit('/').next().unwrap_or(path),
@@ -374,8 +360,5 @@ fn group_name(host: &str, names: &BTreeSet<String>, groups: &BTreeMap<String, St
         names.contains(&name.to_ascii_lowercase()) || groups.values().any(|group| group == name)
     };
     let others = (2..).map(|nth| format!("{name}-{nth}"));
-    std::iter::once(name.clone())
-        .chain(others)
-        .find(|name| !is_taken(name))
-        .unwrap_or(name)
+    std::iter::once(name.clone()).chain(others).find(|name| !is_taken(name)).unwrap_or(name)
 }

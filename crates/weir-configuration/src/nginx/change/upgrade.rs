@@ -1,4 +1,4 @@
-//! The header `Connection` of locations that speak WebSocket, where a `map` of `$http_upgrade` makes it.
+//! Changes the header `Connection` of locations that speak WebSocket, if a `map` of `$http_upgrade` makes it.
 
 use super::levels::{Chain, level_with};
 use super::origin::header;
@@ -9,13 +9,13 @@ use crate::nginx::view::{Node, error_at, is_include};
 use crate::{ConfigurationError, Splice};
 
 impl<'a> Planner<'a> {
-    /// Lets a location that speaks WebSocket keep its connections for requests that ask for no upgrade. With
-    /// the usual `map $http_upgrade $connection_upgrade { default upgrade; '' close; }` these are sent with
-    /// `Connection: close`; an empty value sends no such header, and HTTP/1.1 keeps the connection (RFC 9112
-    /// section 9.3, <https://nginx.org/en/docs/http/websocket.html>).
+    /// Lets a location that speaks WebSocket keep its connections for requests that ask for no upgrade. With the usual
+    /// `map $http_upgrade $connection_upgrade { default upgrade; '' close; }` these are sent with `Connection: close`;
+    /// an empty value sends no such header, and HTTP/1.1 keeps the connection (RFC 9112 section 9.3,
+    /// <https://nginx.org/en/docs/http/websocket.html>).
     ///
     /// # Errors
-    /// The variable is used for something else, too.
+    /// Returns an error if the variable is used for something else too.
     pub(super) fn keep_beside_upgrades(
         &mut self,
         chain: &Chain<'a>,
@@ -38,23 +38,14 @@ impl<'a> Planner<'a> {
             let result = node.directive.argument(1).and_then(variable);
             node.is_block("map") && source == Some("http_upgrade") && result == Some(name)
         };
-        let Some(map) = chain
-            .first()
-            .and_then(|http| http.children.iter().find(is_its_map))
-        else {
+        let Some(map) = chain.first().and_then(|http| http.children.iter().find(is_its_map)) else {
             return Ok(());
         };
         let Some(splice) = self.not_closing(map) else {
             return Ok(());
         };
-        if let Some(other) = self
-            .nodes
-            .iter()
-            .find_map(|node| self.other_use(node, name))
-        {
-            let Node {
-                file, directive, ..
-            } = other;
+        if let Some(other) = self.nodes.iter().find_map(|node| self.other_use(node, name)) {
+            let Node { file, directive, .. } = other;
             let what = format!(
                 "`{}` would change `${name}`, which `{}` in line {} of {} uses too",
                 writing.row.id,
@@ -71,8 +62,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// What makes a `map` of `$http_upgrade` give nothing where it gives `close` for a request without that
-    /// header; `None`: it does not.
+    /// Returns the change by which a `map` of `$http_upgrade` gives an empty value instead of `close` for a request
+    /// without that header; None if it does not give `close`.
     fn not_closing(&self, map: &Node<'_>) -> Option<Splice> {
         let entries = self.entries(map.file, map.directive);
         let closes = |entry: &Directive| {
@@ -94,30 +85,24 @@ impl<'a> Planner<'a> {
             None => {
                 let (file, default) = find("default").filter(|(_, entry)| closes(entry))?;
                 let place = place::below(&self.source.files[*file].text, default, "'' ''");
-                Some(Splice {
-                    file: *file,
-                    range: place.at..place.at,
-                    text: place.text,
-                })
+                Some(Splice { file: *file, range: place.at..place.at, text: place.text })
             }
         }
     }
 
-    /// The entries of a `map`, with those of files that it includes.
+    /// Returns the entries of a `map`, with those of files that it includes.
     fn entries(&self, file: usize, map: &'a Directive) -> Vec<(usize, &'a Directive)> {
         let trees = self.trees;
         let mut entries = Vec::new();
         for entry in map.children() {
-            let included = match is_include(entry) {
-                true => entry
-                    .argument(0)
-                    .and_then(|it| self.source.includes.get(it)),
-                false => None,
+            let included = if is_include(entry) {
+                entry.argument(0).and_then(|it| self.source.includes.get(it))
+            } else {
+                None
             };
             match included {
                 Some(files) => entries.extend(files.iter().flat_map(|&file| {
-                    let own = trees[file].directives.iter();
-                    own.map(move |entry| (file, entry))
+                    trees[file].directives.iter().map(move |entry| (file, entry))
                 })),
                 None => entries.push((file, entry)),
             }
@@ -125,41 +110,36 @@ impl<'a> Planner<'a> {
         entries
     }
 
-    /// A directive that uses a variable for something else than the header `Connection`.
+    /// Returns a directive that uses a variable for something else than the header `Connection`.
     fn other_use(&self, node: &'a Node<'a>, name: &str) -> Option<&'a Node<'a>> {
         let directive = node.directive;
         let is_definition = |at: usize| directive.is("map") && at == 1;
         let is_connection = directive.is("proxy_set_header")
-            && directive
-                .argument(0)
-                .is_some_and(|it| it.eq_ignore_ascii_case("connection"));
+            && directive.argument(0).is_some_and(|it| it.eq_ignore_ascii_case("connection"));
         let mut words = directive.words().enumerate();
         let in_words =
             !is_connection && words.any(|(at, word)| !is_definition(at) && mentions(word, name));
-        let in_block = directive
-            .block
-            .as_ref()
-            .is_some_and(|block| match block.language {
-                Language::Directives => false,
-                Language::Lua => {
-                    self.source.files[node.file].text[block.open..block.close].contains(name)
-                }
-                Language::Entries => {
-                    let entries = self.entries(node.file, directive).into_iter();
-                    let mut words = entries.flat_map(|(_, entry)| entry.words());
-                    words.any(|word| mentions(word, name))
-                }
-            });
+        let in_block = directive.block.as_ref().is_some_and(|block| match block.language {
+            Language::Directives => false,
+            Language::Lua => {
+                self.source.files[node.file].text[block.open..block.close].contains(name)
+            }
+            Language::Entries => {
+                let mut words = self
+                    .entries(node.file, directive)
+                    .into_iter()
+                    .flat_map(|(_, entry)| entry.words());
+                words.any(|word| mentions(word, name))
+            }
+        });
         if in_words || in_block {
             return Some(node);
         }
-        node.children
-            .iter()
-            .find_map(|child| self.other_use(child, name))
+        node.children.iter().find_map(|child| self.other_use(child, name))
     }
 }
 
-/// `name` of `$name` or `${name}`, where a word is nothing else.
+/// Returns the `name` in `$name` or `${name}`, if the word is nothing else.
 fn variable(word: &str) -> Option<&str> {
     let name = word.strip_prefix('$')?;
     let name = match name.strip_prefix('{') {
@@ -174,7 +154,7 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Whether a word has a variable in it.
+/// Returns true if a word contains a variable.
 fn mentions(word: &str, name: &str) -> bool {
     word.split('$').skip(1).any(|rest| {
         let rest = rest.strip_prefix('{').unwrap_or(rest);

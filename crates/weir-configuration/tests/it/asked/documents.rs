@@ -4,17 +4,14 @@ use weir_model::study::AskSpec;
 use super::{all_must_be, ask, must_be};
 use crate::support::{must_have, source};
 
-/// What is in files that are not read is said, where nothing else is there.
+/// Checks that listeners in files that are not read are named if there are no others.
 #[test]
 fn listeners_that_envoy_discovers_are_named() {
     let text =
         "dynamic_resources: {lds_config: {path_config_source: {path: /etc/envoy/lds.yaml}}}\n";
     let source = source("envoy.yaml", text);
     let error = document::asked(&source, Dialect::Envoy, &ask("")).unwrap_err();
-    must_have(
-        error.hint.unwrap(),
-        &["listeners of `lds_config` are not read"],
-    );
+    must_have(error.hint.unwrap(), &["listeners of `lds_config` are not read"]);
 }
 
 const ENVOY: &str = r#"
@@ -108,14 +105,12 @@ fn envoy_chooses_by_chain_domain_and_route() {
             tls :443 c.other => 47:5 a request for `/` with the host `c.other` at 0.0.0.0:443 (TLS): no filter chain takes the name `c.other`
         ",
     );
-    let found = look_up(&ask(":8080 shop.example /api/x"))
-        .unwrap()
-        .remove(0);
+    let found = look_up(&ask(":8080 shop.example /api/x")).unwrap().remove(0);
     let pointer = "/static_resources/listeners/2/filter_chains/0/filters/0/typed_config/route_config/virtual_hosts/1";
     assert_eq!(found.server.unwrap().pointer, pointer);
 }
 
-/// As gateways that are made of routes by programs write them.
+/// Uses routes in the form that programs write for gateways.
 #[test]
 fn envoy_chooses_by_headers_and_shares_of_requests() {
     let text = ENVOY.replace(
@@ -139,41 +134,17 @@ fn envoy_chooses_by_headers_and_shares_of_requests() {
     let unknown = "does what the configuration alone does not say";
     let nothing = "35:15 a request for `/mine` with the host `weir.test` at 0.0.0.0:8080: virtual host any has no route for it";
     let cases = [
-        (
-            ":8080 admin.example /x",
-            any("route with prefix / | redirects"),
-        ),
+        (":8080 admin.example /x", any("route with prefix / | redirects")),
         (":8080 /all", any("route with prefix /all | passes it on")),
-        (
-            ":8080 /half",
-            any(&format!("route with prefix /half | {unknown}")),
-        ),
-        (
-            ":8080 /half/sure",
-            any(&format!("route with prefix /half | {unknown}")),
-        ),
-        (
-            ":8080 /cookie",
-            any(&format!("route with prefix /cookie | {unknown}")),
-        ),
+        (":8080 /half", any(&format!("route with prefix /half | {unknown}"))),
+        (":8080 /half/sure", any(&format!("route with prefix /half | {unknown}"))),
+        (":8080 /cookie", any(&format!("route with prefix /cookie | {unknown}"))),
         (":8080 /get", any("route with prefix /get | passes it on")),
-        (
-            ":8080 /mine x-mine=1",
-            any("route with prefix /mine | passes it on"),
-        ),
+        (":8080 /mine x-mine=1", any("route with prefix /mine | passes it on")),
         (":8080 /mine", nothing.to_owned()),
-        (
-            ":8080 /not x-mine=b",
-            any("route with prefix /not | returns 404"),
-        ),
-        (
-            ":8080 /not",
-            any(&format!("route with prefix /not | {unknown}")),
-        ),
-        (
-            ":8080 matched.example",
-            format!("0.0.0.0:8080 | virtual host matched | - | {unknown}"),
-        ),
+        (":8080 /not x-mine=b", any("route with prefix /not | returns 404")),
+        (":8080 /not", any(&format!("route with prefix /not | {unknown}"))),
+        (":8080 matched.example", format!("0.0.0.0:8080 | virtual host matched | - | {unknown}")),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
     must_be(&|ask| document::asked(&source, Dialect::Envoy, ask), &cases);
@@ -247,7 +218,7 @@ fn caddy_chooses_by_its_routes() {
     );
 }
 
-/// A load that asks for what is not there on purpose says so by what it expects.
+/// The expected status of a load says whether a request is meant to miss.
 #[test]
 fn nothing_need_be_there_where_404_is_right() {
     let source = source("envoy.yaml", ENVOY);
@@ -257,7 +228,7 @@ fn nothing_need_be_there_where_404_is_right() {
     assert!(document::asked(&source, Dialect::Envoy, &missing).is_ok());
 }
 
-/// Automatic HTTPS is for any port but that of HTTP, where a server is for hosts by name.
+/// Automatic HTTPS applies to any port but that of HTTP, for a server whose routes name hosts.
 #[test]
 fn caddy_speaks_tls_for_names_at_any_port() {
     let text = r#"{"apps": {"http": {"servers": {
@@ -271,18 +242,9 @@ fn caddy_speaks_tls_for_names_at_any_port() {
     must_be(
         &|ask| document::asked(&source, Dialect::Caddy, ask),
         &[
-            (
-                "tls shop.example",
-                ":8443 | server named | route for shop.example | passes it on",
-            ),
-            (
-                ":8080 shop.example",
-                ":8080 | server plain | route | passes it on",
-            ),
-            (
-                ":8081 shop.example",
-                ":8081 | server clear | route for shop.example | passes it on",
-            ),
+            ("tls shop.example", ":8443 | server named | route for shop.example | passes it on"),
+            (":8080 shop.example", ":8080 | server plain | route | passes it on"),
+            (":8081 shop.example", ":8081 | server clear | route for shop.example | passes it on"),
             (
                 ":8082 shop.example",
                 ":8082 | server skipped | route for shop.example | passes it on",
@@ -291,7 +253,7 @@ fn caddy_speaks_tls_for_names_at_any_port() {
     );
 }
 
-/// A program behind a front controller: which files are there is not known.
+/// Uses a program behind a front controller, whose files are not known.
 #[test]
 fn caddy_says_where_it_depends_on_more_than_the_request() {
     let text = r#"{"apps": {"http": {"servers": {"site": {"listen": [":8080"], "routes": [
@@ -330,17 +292,10 @@ fn what_envoy_wants_of_clients_that_a_load_has_not_is_refused() {
         let alone = manager.replace("Manager\n", &format!("Manager\n          {spelled}\n"));
         let source = source("envoy.yaml", &ENVOY.replace(manager, &alone));
         let error = document::asked(&source, Dialect::Envoy, &ask(":8080")).unwrap_err();
-        assert_eq!(
-            (error.line, error.what.ends_with(what)),
-            (33, true),
-            "{error}"
-        );
+        assert_eq!((error.line, error.what.ends_with(what)), (33, true), "{error}");
     }
     let demand = "v3.DownstreamTlsContext, require_client_certificate: true}";
-    let source = source(
-        "envoy.yaml",
-        &ENVOY.replace("v3.DownstreamTlsContext}", demand),
-    );
+    let source = source("envoy.yaml", &ENVOY.replace("v3.DownstreamTlsContext}", demand));
     must_be(
         &|ask| document::asked(&source, Dialect::Envoy, ask),
         &[
@@ -373,22 +328,13 @@ fn what_caddy_wants_of_clients_that_a_load_has_not_is_refused() {
         )
     };
     for (policies, mode) in [
-        (
-            r#"[{"client_authentication": {"mode": "require"}}]"#,
-            Some("require"),
-        ),
+        (r#"[{"client_authentication": {"mode": "require"}}]"#, Some("require")),
         (
             r#"[{"client_authentication": {"mode": "require_and_verify", "trusted_ca_certs": []}}]"#,
             Some("require_and_verify"),
         ),
-        (
-            r#"[{"client_authentication": {"trusted_ca_certs": ["MII"]}}]"#,
-            Some("require"),
-        ),
-        (
-            r#"[{"client_authentication": {"mode": "verify_if_given"}}]"#,
-            None,
-        ),
+        (r#"[{"client_authentication": {"trusted_ca_certs": ["MII"]}}]"#, Some("require")),
+        (r#"[{"client_authentication": {"mode": "verify_if_given"}}]"#, None),
         (r#"[{"client_authentication": {}}]"#, None),
         (
             r#"[{"match": {"sni": ["other.example"]}, "client_authentication": {"mode": "require"}}, {}]"#,
@@ -409,13 +355,8 @@ fn what_caddy_wants_of_clients_that_a_load_has_not_is_refused() {
         assert!(certified.is_ok(), "{policies}");
     }
     // QUIC alone is no listener for a load.
-    let text = CADDY.replace(
-        r#""listen": [":8080"]"#,
-        r#""listen": [":8080"], "protocols": ["h3"]"#,
-    );
+    let text =
+        CADDY.replace(r#""listen": [":8080"]"#, r#""listen": [":8080"], "protocols": ["h3"]"#);
     let error = document::asked(&source("caddy.json", &text), Dialect::Caddy, &ask(":8080"));
-    assert_eq!(
-        error.unwrap_err().what,
-        "no server is in clear on port 8080"
-    );
+    assert_eq!(error.unwrap_err().what, "no server is in clear on port 8080");
 }

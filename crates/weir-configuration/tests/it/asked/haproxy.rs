@@ -84,7 +84,8 @@ fn haproxy_chooses_by_its_rules() {
     );
 }
 
-/// As routers of clusters have it: a map chooses the backend, and TLS ends at a socket of the host's own.
+/// Configuration in the manner of cluster routers: a map chooses the backend, and TLS ends at a socket of the host's
+/// own.
 const CHAINED: &str = "\
 defaults
     mode http
@@ -136,15 +137,12 @@ fn what_haproxy_s_maps_choose_is_not_guessed() {
     );
 }
 
-/// The proxy's port is for loads that name none, and of loads over TLS only where TLS is spoken.
+/// The proxy's port counts only for loads that name none, and for loads over TLS only if it speaks TLS.
 #[test]
 fn the_port_of_the_proxy_is_weaker_than_the_load_s() {
     let source: Source = source("haproxy.cfg", HAPROXY);
     let look_up = |text: &str, port: u16| {
-        let ask = AskSpec {
-            proxy_port: Some(port),
-            ..ask(text)
-        };
+        let ask = AskSpec { proxy_port: Some(port), ..ask(text) };
         haproxy::asked(&source, &ask).map(|asked| asked[0].listener.address.clone())
     };
     for (text, port, expected) in [
@@ -154,16 +152,9 @@ fn the_port_of_the_proxy_is_weaker_than_the_load_s() {
         ("tls", 8080, ":443"),
         ("", 443, ":8080"),
     ] {
-        assert_eq!(
-            look_up(text, port).as_deref(),
-            Ok(expected),
-            "{text} {port}"
-        );
+        assert_eq!(look_up(text, port).as_deref(), Ok(expected), "{text} {port}");
     }
-    must_have(
-        look_up("", 9000).unwrap_err(),
-        &["no rule gives it a backend"],
-    );
+    must_have(look_up("", 9000).unwrap_err(), &["no rule gives it a backend"]);
     must_have(look_up("", 81).unwrap_err(), &["on port 81"]);
 }
 
@@ -193,20 +184,14 @@ backend app
         &|ask| haproxy::asked(&source, ask),
         &[
             (":80", ":80 | frontend balanced | - | redirects"),
-            (
-                ":80 X-Forwarded-Proto=HTTPS",
-                ":80 | frontend balanced | backend app | passes it on",
-            ),
-            (
-                ":80 HEAD /head",
-                ":80 | frontend balanced | - | returns 405",
-            ),
+            (":80 X-Forwarded-Proto=HTTPS", ":80 | frontend balanced | backend app | passes it on"),
+            (":80 HEAD /head", ":80 | frontend balanced | - | returns 405"),
             (":81", ":81 | frontend marked | backend app | passes it on"),
         ],
     );
 }
 
-/// What rules make of a request is what later rules ask about, as far as it can be told.
+/// Configuration in which rules change a request before later rules look at it.
 const REWRITTEN: &str = "\
 defaults
     mode http
@@ -292,7 +277,7 @@ fn haproxy_s_rules_ask_about_what_those_before_have_made() {
     );
 }
 
-/// What an `allow` that is not decided lets pass, a `deny` behind it does not surely refuse.
+/// A request that an undecided `allow` may let pass is not certainly refused by a `deny` behind it.
 #[test]
 fn a_deny_behind_an_undecided_allow_is_not_certain() {
     let text = "frontend web\n    mode http\n    bind :8080\n    \
@@ -309,16 +294,13 @@ fn a_deny_behind_an_undecided_allow_is_not_certain() {
                 ":8080 | frontend web | - | does what the configuration alone does not say",
             ),
             (":8080 /b", ":8080 | frontend web | - | returns 403"),
-            (
-                ":8080 /c",
-                ":8080 | frontend web | backend app | passes it on",
-            ),
+            (":8080 /c", ":8080 | frontend web | backend app | passes it on"),
             (":8080 /c/d", ":8080 | frontend web | - | redirects"),
         ],
     );
 }
 
-/// The field Host is compared as clients send it.
+/// The field Host is compared in the form that clients send.
 #[test]
 fn a_host_has_its_port() {
     let text = "frontend web\n    mode http\n    bind :8080\n    \
@@ -329,19 +311,13 @@ fn a_host_has_its_port() {
     must_be(
         &|ask| haproxy::asked(&source, ask),
         &[
-            (
-                "www.example.com:8080",
-                ":8080 | frontend web | backend app | passes it on",
-            ),
-            (
-                "www.example.com",
-                ":8080 | frontend web | backend other | passes it on",
-            ),
+            ("www.example.com:8080", ":8080 | frontend web | backend app | passes it on"),
+            ("www.example.com", ":8080 | frontend web | backend other | passes it on"),
         ],
     );
 }
 
-/// What stands in double quotes has what the lines of `global` before it have made of the environment.
+/// Variables in double quotes have the values that earlier lines of `global` have set.
 #[test]
 fn variables_are_what_the_lines_before_have_made_of_them() {
     let text = |global: &str, bind: &str| {
@@ -360,28 +336,16 @@ fn variables_are_what_the_lines_before_have_made_of_them() {
         ("presetenv W 8110", r#""*:${W}""#, answers),
         ("setenv W 8110\n    presetenv W 9", r#""*:${W}""#, answers),
         ("setenv W 9\n    setenv W 8110", r#""*:${W}""#, answers),
-        (
-            "setenv W 81\n    setenv W2 \"${W}10\"",
-            r#""*:${W2}""#,
-            answers,
-        ),
+        ("setenv W 81\n    setenv W2 \"${W}10\"", r#""*:${W2}""#, answers),
         ("setenv W 9\n    unsetenv A W", r#""*:${W-8110}""#, answers),
         ("setenv W 9\n    resetenv A", r#""*:${W-8110}""#, answers),
         ("setenv W 8110\n    resetenv W", r#""*:${W}""#, answers),
-        (
-            "resetenv\n    presetenv CARGO_PKG_NAME 8110",
-            r#""*:${CARGO_PKG_NAME}""#,
-            answers,
-        ),
+        ("resetenv\n    presetenv CARGO_PKG_NAME 8110", r#""*:${CARGO_PKG_NAME}""#, answers),
         ("maxconn 9", r#""*:${WEIR_TEST_UNSET-8110}""#, answers),
         ("maxconn 9", r#""*:${WEIR_TEST_UNSET}""#, unset),
         ("setenv W 8110\n    unsetenv W", r#""*:${W}""#, unset),
         // Which of the two is in force, the proxy alone knows.
-        (
-            ".if defined(A)\n    setenv W 8110\n.endif",
-            r#""*:${W-8110}""#,
-            unset,
-        ),
+        (".if defined(A)\n    setenv W 8110\n.endif", r#""*:${W-8110}""#, unset),
         // In addresses variables are replaced whatever is around them.
         ("setenv W 8110", "'*:${W}'", answers),
         ("setenv W 8110", r#""*:\${W}""#, answers),
@@ -395,10 +359,7 @@ fn variables_are_what_the_lines_before_have_made_of_them() {
         };
         assert!(found.contains(expected), "{global}, {bind}: {found}");
     }
-    let unset = source(
-        "haproxy.cfg",
-        &text("maxconn 9", r#""*:${WEIR_TEST_UNSET}""#),
-    );
+    let unset = source("haproxy.cfg", &text("maxconn 9", r#""*:${WEIR_TEST_UNSET}""#));
     let error = haproxy::asked(&unset, &ask(":8110")).unwrap_err();
     assert_eq!(
         (&*error.what, error.line, error.column),
@@ -436,10 +397,7 @@ fn what_haproxy_wants_of_clients_that_a_load_has_not_is_refused() {
                 "5:14 a request for `/` with the host `weir.test` at :80: it speaks only HTTP/2 (`proto h2`), and loads speak HTTP/1.1",
             ),
             (":81 /own", ":81 | frontend web | - | returns 403"),
-            (
-                "cert /own",
-                ":443 | frontend web | backend app | passes it on",
-            ),
+            ("cert /own", ":443 | frontend web | backend app | passes it on"),
         ],
     );
 }

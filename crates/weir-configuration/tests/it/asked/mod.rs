@@ -1,4 +1,4 @@
-//! Which listener, server and location answers: as each proxy chooses them.
+//! Lookup of the listener, server and location that answer, as each proxy chooses them.
 
 mod documents;
 mod haproxy;
@@ -7,14 +7,11 @@ mod nginx;
 use weir_configuration::{Asked, ConfigurationError};
 use weir_model::study::{AskSpec, RequestedSpec};
 
-/// What is asked, in short: `tls`, `cert` for a client with a certificate, `:8080` for a port, `shop.example` for a
-/// host, `/path`, `HEAD`, `name=value` for a field; or nothing of it.
+/// Parses the short form of a load: `tls`, `cert` for a client with a certificate, `:8080` for a port, `shop.example`
+/// for a host, `/path`, `HEAD`, `name=value` for a field; every part may be missing.
 pub(crate) fn ask(text: &str) -> AskSpec {
     let mut ask = AskSpec::default();
-    let mut requested = RequestedSpec {
-        target: "/".to_owned(),
-        ..RequestedSpec::default()
-    };
+    let mut requested = RequestedSpec { target: "/".to_owned(), ..RequestedSpec::default() };
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         match word.split_at(1) {
             (":", port) => ask.port = port.parse().ok(),
@@ -34,24 +31,13 @@ pub(crate) fn ask(text: &str) -> AskSpec {
     ask
 }
 
-/// The answer in short: `*:80 | server shop | location / | passes it on`; what it comes through stands before the server.
+/// Formats an answer: `*:80 | server shop | location / | passes it on`; parts on the way stand before the server.
 fn shown(asked: &Asked) -> String {
     let spot = |spot: &Option<weir_configuration::Spot>| {
         spot.as_ref().map_or("-", |it| &it.name).to_owned()
     };
-    let Asked {
-        listener,
-        past,
-        through,
-        server,
-        location,
-        answer,
-        ..
-    } = asked;
-    let past: String = past
-        .iter()
-        .map(|it| format!("past {}: ", it.name))
-        .collect();
+    let Asked { listener, past, through, server, location, answer, .. } = asked;
+    let past: String = past.iter().map(|it| format!("past {}: ", it.name)).collect();
     let through: String = through.iter().map(|it| format!("{} → ", it.name)).collect();
     format!(
         "{} | {past}{through}{} | {} | {answer}",
@@ -63,7 +49,7 @@ fn shown(asked: &Asked) -> String {
 
 type LookUp<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
 
-/// Looks each ask up; one that is refused has its error's place and words instead; `…` stands for their rest.
+/// Checks the answer of each load, or the place and words of its error; `…` stands for the rest.
 #[track_caller]
 fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
@@ -78,12 +64,14 @@ fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
     }
 }
 
-/// The same of a table, a line for each ask: `tls shop.example => 443 | server shop | location / | passes it on`.
-/// `#` begins a comment.
+/// Checks a table with a line for each load: `tls shop.example => 443 | server shop | location / | passes it on`. `#`
+/// begins a comment.
 #[track_caller]
 fn all_must_be(look_up: LookUp<'_>, table: &str) {
-    let lines = table.lines().map(str::trim);
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let cases = lines.map(|line| line.split_once("=> ").expect(line));
+    let cases = table
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.split_once("=> ").expect(line));
     must_be(look_up, &cases.collect::<Vec<_>>());
 }

@@ -92,16 +92,13 @@ fn a_host_that_no_server_of_nginx_has_is_refused_unless_the_default_is_for_all()
         ),
     ] {
         let source = source("nginx.conf", &conf(name));
-        must_be(
-            &|ask| nginx::asked(&source, ask, ""),
-            &[("b.example", expected)],
-        );
+        must_be(&|ask| nginx::asked(&source, ask, ""), &[("b.example", expected)]);
         // Whoever names nobody gets the default.
         assert!(nginx::asked(&source, &ask(""), "").is_ok(), "{name}");
     }
 }
 
-/// Front controllers, as frameworks of PHP have them, and what only some requests meet.
+/// Front controllers in the manner of PHP frameworks, with locations that only some requests reach.
 const FRONTS: &str = r#"
 events { }
 http {
@@ -185,20 +182,11 @@ fn rewrites_variables_and_headers_are_followed_as_far_as_the_load_decides_them()
         (":85 /a", "location @app | passes it on"),
         (":86", "location / | redirects"),
         (":86 X-Forwarded-Proto=https", "location / | passes it on"),
-        (
-            ":86 X-Forwarded-Proto={{line:protos}}",
-            "location / | passes it on",
-        ),
-        (
-            ":86 HEAD X-Forwarded-Proto=https",
-            "location / | returns 405",
-        ),
+        (":86 X-Forwarded-Proto={{line:protos}}", "location / | passes it on"),
+        (":86 HEAD X-Forwarded-Proto=https", "location / | returns 405"),
         (":87", "- | redirects"),
         (":88 /a/x", "location /a/ | passes it on"),
-        (
-            ":88",
-            "location / | does what the configuration alone does not say",
-        ),
+        (":88", "location / | does what the configuration alone does not say"),
         (":91", "location / | passes it on"),
         (":91 /gone", "location / | passes it on"),
         (":91 /?C=1 Cookie=b=2", "location / | passes it on"),
@@ -207,21 +195,18 @@ fn rewrites_variables_and_headers_are_followed_as_far_as_the_load_decides_them()
         (":91 /old/x", "- | redirects"),
         (":91 X=Hidden", "- | returns 404"),
         (":91 /old/HIDx", "- | returns 404"),
-    ];
-    let cases = cases.map(|(ask, shown)| {
+    ]
+    .map(|(ask, shown)| {
         let port = ask[1..].split(' ').next().unwrap();
         (ask, format!("{port} | server | {shown}"))
     });
     let mut cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
     // Who is called as the host comes before who takes any.
-    cases.push((
-        "shop.example",
-        "89 | server shop.example | location / | returns 204",
-    ));
+    cases.push(("shop.example", "89 | server shop.example | location / | returns 204"));
     must_be(&|ask| nginx::asked(&source, ask, ""), &cases);
 }
 
-/// As `sites-enabled` has it: the main file knows no listener by itself.
+/// Uses the layout of `sites-enabled`, in which the main file has no listener itself.
 #[test]
 fn listeners_of_nginx_are_found_through_includes() {
     let folder = tempfile::tempdir().unwrap();
@@ -230,14 +215,8 @@ fn listeners_of_nginx_are_found_through_includes() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    write(
-        "nginx.conf",
-        "events { }\nhttp { include conf.d/*.conf; include sites-enabled/*; }\n",
-    );
-    write(
-        "conf.d/10-log.conf",
-        "access_log off;\nmap $uri $gone { include gone.map; }\n",
-    );
+    write("nginx.conf", "events { }\nhttp { include conf.d/*.conf; include sites-enabled/*; }\n");
+    write("conf.d/10-log.conf", "access_log off;\nmap $uri $gone { include gone.map; }\n");
     write("gone.map", "/gone 1;\n");
     write(
         "sites-enabled/a-tls",
@@ -252,17 +231,14 @@ fn listeners_of_nginx_are_found_through_includes() {
     for (text, file, line, port) in [("", "b-clear", 1, 80), ("tls", "a-tls", 2, 443)] {
         let asked = nginx::asked(&user, &ask(text), "").unwrap().remove(0);
         assert!(asked.listener.file.ends_with(file), "{asked:?}");
-        assert_eq!(
-            (asked.listener.line, asked.listener.port),
-            (line, Some(port))
-        );
+        assert_eq!((asked.listener.line, asked.listener.port), (line, Some(port)));
         assert_eq!(asked.location.unwrap().name, "location /");
     }
     let asked = nginx::asked(&user, &ask(":80 /gone"), "").unwrap();
     assert_eq!(asked[0].answer, Answer::Returns(410));
 }
 
-/// A role that answers from files is looked for among files first.
+/// A load whose role answers from files prefers a listener with files.
 #[test]
 fn the_role_counts_where_nothing_is_named() {
     let conf = "events { }\nhttp {\n    server { listen 80; location / { proxy_pass http://192.0.2.1; } }\n    \
@@ -278,8 +254,8 @@ fn the_role_counts_where_nothing_is_named() {
     );
 }
 
-/// An error page takes over where it is said to have the answer's own status; files decide an `if` of theirs; methods may be
-/// forbidden.
+/// An error page takes over if its own status becomes that of the answer (`=`); files decide an `if` about them;
+/// methods may be forbidden.
 #[test]
 fn what_sends_a_request_on_or_does_not_is_followed() {
     let pass = "proxy_pass http://192.0.2.1;";
@@ -323,7 +299,7 @@ fn what_sends_a_request_on_or_does_not_is_followed() {
     );
 }
 
-/// A certificate, and HTTP/2 where nginx before 1.25.1 answers nothing else in clear.
+/// Covers a client certificate, and HTTP/2 in clear, which excludes HTTP/1.1 before nginx 1.25.1.
 #[test]
 fn what_nginx_wants_of_clients_that_a_load_has_not_is_refused() {
     let text = "events { }\nhttp {\n    ssl_verify_client on;\n    \
@@ -350,16 +326,13 @@ fn what_nginx_wants_of_clients_that_a_load_has_not_is_refused() {
             ("tls a.example", certificate),
             ("cert a.example", a),
             ("tls :443 b.example", b),
-            (
-                "cert :443 b.example",
-                "443 | server b.example | location / | passes it on",
-            ),
+            ("cert :443 b.example", "443 | server b.example | location / | passes it on"),
         ];
         must_be(&|ask| nginx::asked(&source, ask, build), &cases);
     }
 }
 
-/// No copy has clients come through `stream`, so what stands there before a server is named.
+/// In a copy no clients come through `stream`, so servers of `stream` before a listener are named.
 #[test]
 fn servers_of_stream_that_lead_to_a_listener_are_named() {
     let http = "http { server { listen 8443 ssl; location / { proxy_pass http://192.0.2.1; } }\n    \
@@ -368,33 +341,21 @@ fn servers_of_stream_that_lead_to_a_listener_are_named() {
     let alone = "8443 | server | location / | passes it on";
     for (stream, expected) in [
         ("server { listen 443; proxy_pass 127.0.0.1:8443; }", past),
-        (
-            "upstream w { server localhost:8443; } server { listen 443; proxy_pass w; }",
-            past,
-        ),
+        ("upstream w { server localhost:8443; } server { listen 443; proxy_pass w; }", past),
         (
             "map $ssl_preread_server_name $w { default 127.0.0.1:8443; } server { listen 443; proxy_pass $w; }",
             past,
         ),
-        (
-            "upstream w { server 192.0.2.1:8443; } server { listen 443; proxy_pass w; }",
-            alone,
-        ),
-        (
-            "server { listen 443; proxy_timeout 8443; proxy_pass 192.0.2.1:443; }",
-            alone,
-        ),
+        ("upstream w { server 192.0.2.1:8443; } server { listen 443; proxy_pass w; }", alone),
+        ("server { listen 443; proxy_timeout 8443; proxy_pass 192.0.2.1:443; }", alone),
     ] {
         let text = format!("events {{ }}\nstream {{ {stream} }}\n{http}");
         let source = source("nginx.conf", &text);
-        must_be(
-            &|ask| nginx::asked(&source, ask, ""),
-            &[("tls :8443", expected)],
-        );
+        must_be(&|ask| nginx::asked(&source, ask, ""), &[("tls :8443", expected)]);
     }
 }
 
-/// What `http`, the server and its locations say, and which ask meets a compression that it does not accept.
+/// Covers compression in `http`, in the server and in locations, for loads that do not accept it.
 #[test]
 fn compression_that_somebody_wrote_for_it_is_told_where_it_is_not_asked_for() {
     let conf = |[http, server, outer, inner]: [&str; 4]| {

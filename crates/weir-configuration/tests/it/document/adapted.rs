@@ -13,7 +13,6 @@ use crate::support::{
     must_have, of_a_test, origin, prefix, source, surroundings, text, with_tls, write,
 };
 
-/// Whose configuration it is.
 fn program(dialect: Dialect) -> PathBuf {
     match dialect {
         Dialect::Envoy => located("envoy"),
@@ -29,12 +28,13 @@ fn adapt(source: &Source, dialect: Dialect, surroundings: &Surroundings<'_>) -> 
     copy.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Has a proxy's own checker look at a copy.
+/// Makes a copy and checks it with the proxy's own checker.
 pub(super) fn checked_copy(name: &str, source: &Source, dialect: Dialect) {
     let prefix = prefix();
-    let surroundings = match name.starts_with("tls") {
-        true => with_tls(prefix.path()),
-        false => for_host(of_a_test(prefix.path()), "example.com"),
+    let surroundings = if name.starts_with("tls") {
+        with_tls(prefix.path())
+    } else {
+        for_host(of_a_test(prefix.path()), "example.com")
     };
     let main = write(&adapt(source, dialect, &surroundings), prefix.path());
     let program = program(dialect);
@@ -44,10 +44,9 @@ pub(super) fn checked_copy(name: &str, source: &Source, dialect: Dialect) {
     let mut command = Command::new(program);
     match dialect {
         Dialect::Envoy => command.args(["--mode", "validate", "-c"]).arg(main),
-        Dialect::Caddy => command
-            .args(["validate", "--config"])
-            .arg(main)
-            .env("HOME", prefix.path()),
+        Dialect::Caddy => {
+            command.args(["validate", "--config"]).arg(main).env("HOME", prefix.path())
+        }
     };
     checked(name, command.current_dir("/"));
 }
@@ -60,7 +59,6 @@ fn the_checkers_accept_copies_of_all() {
     }
 }
 
-/// No address or path of the user's is left.
 #[test]
 fn copies_touch_nothing_of_the_users() {
     for name in all() {
@@ -71,10 +69,7 @@ fn copies_touch_nothing_of_the_users() {
         let words = "socket_address: { address: 0.0.0.0|10.0.0.1|10.0.0.2|192.0.2.|/var/log|/var/lib|\
                      service1.example|www.example.com|:2019|\":8080\"|10.1.2.3|10000|_DNS|\
                      backend.example.com:";
-        for line in text(&copy)
-            .lines()
-            .map(|line| line.split(" #").next().unwrap())
-        {
+        for line in text(&copy).lines().map(|line| line.split(" #").next().unwrap()) {
             let found = words.split('|').find(|word| line.contains(word));
             assert_eq!(found, None, "{name}: {line}");
         }
@@ -98,20 +93,12 @@ fn copies_run_and_ask_the_origin_server() {
         let mut command = Command::new(program);
         command.args(match users.dialect {
             // One region of shared memory for all Envoys of a host is the default.
-            Dialect::Envoy => &[
-                "--use-dynamic-base-id",
-                "-l",
-                "error",
-                "--concurrency",
-                "1",
-                "-c",
-            ][..],
+            Dialect::Envoy => {
+                &["--use-dynamic-base-id", "-l", "error", "--concurrency", "1", "-c"][..]
+            }
             Dialect::Caddy => &["run", "--config"],
         });
-        command
-            .arg(main)
-            .env("HOME", prefix.path())
-            .current_dir("/");
+        command.arg(main).env("HOME", prefix.path()).current_dir("/");
         let mut proxy = Running::start(command.stderr(std::process::Stdio::null()));
         let answer = proxy.ask(listen, "/service/2");
         assert!(answer.starts_with("HTTP/1.1 200"), "{name}: {answer}");
@@ -119,7 +106,7 @@ fn copies_run_and_ask_the_origin_server() {
     }
 }
 
-/// A value of a JSON document, null where there is none.
+/// Returns a value of a JSON document; null if it is not there.
 fn value(source: &Source, at: &str) -> Json {
     let document: Json = serde_json::from_str(text(source)).unwrap();
     document.pointer(at).cloned().unwrap_or_default()
@@ -133,10 +120,7 @@ fn caddys_listeners_and_upstreams_get_new_addresses() {
     for (at, expected) in [
         ("/apps/http/servers/both/listen/0", json!(LISTEN)),
         ("/apps/http/servers/both/listen/1", json!(TLS_LISTEN)),
-        (
-            "/apps/http/servers/metrics/listen/0",
-            json!("unix//p/run/2.sock"),
-        ),
+        ("/apps/http/servers/metrics/listen/0", json!("unix//p/run/2.sock")),
         ("/apps/http/http_port", json!(7001)),
         ("/admin/listen", json!("unix//p/run/admin.sock")),
         ("/storage/root", json!("/p/storage")),
@@ -159,10 +143,7 @@ fn a_port_chooses_the_listener() {
     let surroundings = at_port(surroundings, 1);
     let error = adapt_envoy(&users.read(), &surroundings).unwrap_err();
     assert_eq!(error.what, "no listener is in clear on port 1");
-    must_have(
-        error.hint.unwrap(),
-        &["0.0.0.0:8080 at ", ", 10.1.2.3:9090 at "],
-    );
+    must_have(error.hint.unwrap(), &["0.0.0.0:8080 at ", ", 10.1.2.3:9090 at "]);
     let error = adapt_caddy(&Users::new("tls.json").read(), &surroundings).unwrap_err();
     assert_eq!(error.what, "no server is in clear on port 1");
     let mut surroundings = for_host(with_tls(Path::new("/p")), "example.com");
@@ -221,7 +202,7 @@ fn constants_of_envoy_are_taken_in_any_case() {
     }
 }
 
-/// What the user's servers answer is not what the origin server does, and the listener has another address.
+/// The origin server's answers differ from those of the user's servers, and the listener has another address.
 #[test]
 fn checks_and_destinations_of_envoy_fit_the_trial() {
     let bootstrap = r#"{"static_resources": {
@@ -273,7 +254,7 @@ fn checks_and_destinations_of_envoy_fit_the_trial() {
     assert!(!text(&copy).contains("use_proxy_proto"), "{}", text(&copy));
 }
 
-/// A file of the user's that is in what is replaced as a whole, in the other spelling.
+/// The replaced part contains a file of the user's, in the other spelling of the fields.
 #[test]
 fn what_is_replaced_is_not_looked_into() {
     let users = Users::new("tls.yaml");

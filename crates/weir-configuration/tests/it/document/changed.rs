@@ -1,4 +1,4 @@
-//! Settings put into force by path, and nothing else touched.
+//! Puts settings into force by path, and checks that nothing else is touched.
 
 use proptest::prelude::*;
 use weir_configuration::document::{self, Dialect};
@@ -9,12 +9,7 @@ use super::{Users, all, named, set};
 use crate::support::{must_have, row, source, text};
 
 fn integer(context: &str, at: &str) -> Parameter {
-    value(
-        r#"{"integer": {"min": 0, "max": 1000000}}"#,
-        context,
-        at,
-        "{value}",
-    )
+    value(r#"{"integer": {"min": 0, "max": 1000000}}"#, context, at, "{value}")
 }
 
 fn duration(context: &str, at: &str) -> Parameter {
@@ -30,7 +25,7 @@ fn value(level: &str, context: &str, at: &str, text: &str) -> Parameter {
     )
 }
 
-/// A row of which one level writes nothing.
+/// Returns a row with a level that writes nothing.
 fn optional(context: &str, at: &str, text: &str) -> Parameter {
     let mut row = value("\"switch\"", context, at, text);
     row.writes[0].only = vec!["on".to_owned()];
@@ -85,27 +80,15 @@ fn what_is_missing_is_made_in_the_documents_style() {
             "    },\n    \"overload_manager\": {\n        \"a\": {\n            \
                                \"b\": 7\n        }\n    }\n}\n\0",
         ),
-        (
-            "dense.json",
-            row(),
-            "}, \"overload_manager\": {\"a\": {\"b\": 7}}}\0",
-        ),
+        ("dense.json", row(), "}, \"overload_manager\": {\"a\": {\"b\": 7}}}\0"),
         // Comments behind the last value stay there.
         (
             "front.yaml",
             row(),
             "port_value: 443\noverload_manager:\n  a:\n    b: 7\n    # the end of the clusters\n\0",
         ),
-        (
-            "front-crlf.yaml",
-            row(),
-            "port_value: 443\r\noverload_manager:\r\n  a:\r\n    b: 7\r\n",
-        ),
-        (
-            "front.yaml",
-            grpc(),
-            "timeout: 0.25s, max_stream_duration: { grpc: 7 } }\n",
-        ),
+        ("front-crlf.yaml", row(), "port_value: 443\r\noverload_manager:\r\n  a:\r\n    b: 7\r\n"),
+        ("front.yaml", grpc(), "timeout: 0.25s, max_stream_duration: { grpc: 7 } }\n"),
         (
             "front.yaml",
             grpc(),
@@ -117,11 +100,7 @@ fn what_is_missing_is_made_in_the_documents_style() {
             integer("bootstrap", "/admin/x"),
             "---\nadmin:\n    x: 7\nstatic_resources:\n",
         ),
-        (
-            "tls.yaml",
-            integer("route", "/x"),
-            "route: {cluster: app, x: 7,}\n",
-        ),
+        ("tls.yaml", integer("route", "/x"), "route: {cluster: app, x: 7,}\n"),
     ];
     for (name, row, part) in rows {
         // The end of the document is marked.
@@ -166,10 +145,7 @@ fn an_anchors_value_changes_with_all_its_aliases() {
         (breakers, "9", "max_connections: 50", "max_connections: 9"),
         (policy, "RANDOM", "LEAST_REQUEST", "RANDOM"),
     ] {
-        assert_eq!(
-            changed("anchors.yaml", &row, level),
-            before.replace(from, to)
-        );
+        assert_eq!(changed("anchors.yaml", &row, level), before.replace(from, to));
     }
     // An alias alone becomes a value of its own.
     let at = "/static_resources/clusters/1/dns_refresh_rate";
@@ -180,22 +156,14 @@ fn an_anchors_value_changes_with_all_its_aliases() {
 
 #[track_caller]
 fn must_become(name: &str, before: &str, at: &str, value: Option<&str>, after: &str) {
-    assert_eq!(
-        text(&set(&source(name, before), at, value)),
-        after,
-        "{before}"
-    );
+    assert_eq!(text(&set(&source(name, before), at, value)), after, "{before}");
 }
 
 #[test]
 fn a_key_goes_with_its_line() {
     for (before, at, after) in [
         ("a: 1\nb: 2 # two\nc: 3\n", "/b", "a: 1\nc: 3\n"),
-        (
-            "a: 1\n# about c\nc:\n  d: 1\n  e: 2\n",
-            "/c",
-            "a: 1\n# about c\n",
-        ),
+        ("a: 1\n# about c\nc:\n  d: 1\n  e: 2\n", "/c", "a: 1\n# about c\n"),
         ("l:\n- a: 1\n  b: 2\n", "/l/0/a", "l:\n- b: 2\n"),
         ("l:\n  a: 1\n", "/l/a", "l:\n  {}\n"),
         ("l: {a: 1, b: 2}\n", "/l/a", "l: {b: 2}\n"),
@@ -278,40 +246,22 @@ fn rows(name: &str, dialect: Dialect) -> Vec<(Parameter, [&'static str; 2])> {
     let switch = ["off", "on"];
     let mut rows = match dialect {
         Dialect::Envoy => vec![
-            (
-                integer("listener", "/per_connection_buffer_limit_bytes"),
-                ["32768", "65536"],
-            ),
+            (integer("listener", "/per_connection_buffer_limit_bytes"), ["32768", "65536"]),
             (duration("cluster", "/connect_timeout"), ["1s", "250ms"]),
-            (
-                integer("cluster", "/per_connection_buffer_limit_bytes"),
-                ["1024", "4096"],
-            ),
+            (integer("cluster", "/per_connection_buffer_limit_bytes"), ["1024", "4096"]),
             (duration("hcm", "/stream_idle_timeout"), ["5s", "30s"]),
             (duration("route", "/timeout"), ["1s", "15s"]),
             (optional("hcm", "/generate_request_id", "false"), switch),
             (optional("listener", "/enable_reuse_port", "true"), switch),
-            (
-                optional("bootstrap", "/stats_flush_interval", r#"\"9s\""#),
-                switch,
-            ),
+            (optional("bootstrap", "/stats_flush_interval", r#"\"9s\""#), switch),
         ],
         Dialect::Caddy => vec![
             (integer("server", "/max_header_bytes"), ["4096", "8192"]),
-            (
-                integer("transport", "/keep_alive/max_idle_conns_per_host"),
-                ["5", "500"],
-            ),
+            (integer("transport", "/keep_alive/max_idle_conns_per_host"), ["5", "500"]),
             (integer("reverse_proxy", "/flush_interval"), ["1", "2"]),
             (optional("server", "/strict_sni_host", "true"), switch),
-            (
-                optional("root", "/apps/http/grace_period", r#"\"9s\""#),
-                switch,
-            ),
-            (
-                optional("reverse_proxy", "/buffer_requests", "true"),
-                switch,
-            ),
+            (optional("root", "/apps/http/grace_period", r#"\"9s\""#), switch),
+            (optional("reverse_proxy", "/buffer_requests", "true"), switch),
         ],
     };
     // There a timeout is shared with a field that is none of the row's.
@@ -336,7 +286,7 @@ fn the_checkers_accept_all_changes_together() {
 }
 
 proptest! {
-    /// Set to one level, to another and back: the bytes are those of the first, whatever the row.
+    /// Setting one level, another, and the first again gives the bytes of the first, for any row.
     #[test]
     fn there_and_back_is_nowhere(
         name in prop::sample::select(all().filter(|name| *name != "many.yaml").collect::<Vec<_>>()),
@@ -354,7 +304,8 @@ proptest! {
         prop_assert_eq!(change(&there, users.dialect, row, levels[first]), start);
     }
 
-    /// Any text is read or refused with a place in it; what is read stays what it is when set.
+    /// Any text is either read or refused with a place in it; a document that was read keeps its value when it is set
+    /// again.
     #[test]
     fn any_text_is_read_or_refused(text in "(\\{|\\}|\\[|\\]|a|b|: ?|, |- |\n|  |\"|'|#|&x |\\*x|1|\\||é){0,24}") {
         for name in ["a.yaml", "a.json"] {
@@ -372,7 +323,6 @@ proptest! {
     }
 }
 
-/// A row's only item of a list is made with the list, and goes with it.
 #[test]
 fn an_item_that_a_row_names_comes_and_goes_with_its_list() {
     let writes = r#"[
@@ -420,11 +370,10 @@ fn several_keys_of_one_object_go_at_once() {
         (&["/e", "/a"], "{\"b\": {\"c\": 2, \"d\": 3}}\n", "b:\n  c: 2 # two\n  d: 3\n# four\n"),
     ];
     for (gone, in_json, in_yaml) in rows {
-        let edit = |at: &&str| document::Edit {
-            at: document::Pointer::parse(at),
-            value: None,
-        };
-        let edits: Vec<_> = gone.iter().map(edit).collect();
+        let edits: Vec<_> = gone
+            .iter()
+            .map(|at| document::Edit { at: document::Pointer::parse(at), value: None })
+            .collect();
         for (name, before, expected) in [("a.json", document, in_json), ("a.yaml", block, in_yaml)]
         {
             let format = Dialect::Envoy.format(name.as_ref());

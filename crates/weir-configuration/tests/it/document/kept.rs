@@ -1,4 +1,4 @@
-//! What is not a row's stays as it is, whatever the catalog's rows put beside it.
+//! Values that do not belong to a row stay as they are, next to any rows of the catalog.
 
 use weir_configuration::document::{self, Dialect};
 use weir_configuration::{Source, Wanted};
@@ -8,27 +8,21 @@ use weir_parameters::{Catalog, Parameter};
 use super::{Users, all};
 use crate::support::{must_have, source, text};
 
-/// A catalog's settings put into a document that is nowhere, or the error's words.
+/// Puts settings of the catalog into a document; returns its new text, or the error's message.
 fn settle(name: &str, before: &str, settings: &[(&str, &str)]) -> Result<String, String> {
-    let (dialect, kind) = match name.starts_with("caddy") {
-        true => (Dialect::Caddy, ProxyKind::Caddy),
-        false => (Dialect::Envoy, ProxyKind::Envoy),
+    let (dialect, kind) = if name.starts_with("caddy") {
+        (Dialect::Caddy, ProxyKind::Caddy)
+    } else {
+        (Dialect::Envoy, ProxyKind::Envoy)
     };
     let catalog = Catalog::builtin();
     let row = |id| catalog.get(kind, id).unwrap();
-    let wanted = settings.iter().map(|(id, level)| Wanted {
-        row: row(id),
-        level,
-    });
+    let wanted = settings.iter().map(|(id, level)| Wanted { row: row(id), level });
     let wanted: Vec<Wanted<'_>> = wanted.collect();
-    let after = document::change(&source(name, before), dialect, &wanted);
-    let after = after.map_err(|error| error.to_string())?;
+    let after = document::change(&source(name, before), dialect, &wanted)
+        .map_err(|error| error.to_string())?;
     let again = document::change(&after, dialect, &wanted).unwrap();
-    assert_eq!(
-        text(&again),
-        text(&after),
-        "what is in force is changed again"
-    );
+    assert_eq!(text(&again), text(&after), "what is in force is changed again");
     Ok(text(&after).to_owned())
 }
 
@@ -59,10 +53,7 @@ fn an_item_of_a_list_is_the_one_that_a_row_means() {
     let settings = [("max_active_downstream_connections", "7")];
     let with = settle("envoy.json", json, &settings).unwrap();
     let expected = json.replace("\"a\"}", "\"a\"},\n      {\n        \"name\": \"envoy");
-    assert!(
-        with.starts_with(&expected[..expected.find("envoy").unwrap()]),
-        "{with}"
-    );
+    assert!(with.starts_with(&expected[..expected.find("envoy").unwrap()]), "{with}");
     let unlimited = [("max_active_downstream_connections", "unlimited")];
     let gone = settle("envoy.json", &with, &unlimited);
     assert_eq!(gone.as_deref(), Ok(json));
@@ -97,10 +88,7 @@ fn caddy(server: &str, more: &str) -> String {
 #[test]
 fn an_object_that_is_there_keeps_what_is_in_it() {
     let encode = |inner: &str| {
-        caddy(
-            &format!("{{\"routes\":[{{\"handle\":[{{\"handler\":\"encode\",{inner}}}]}}]}}"),
-            "",
-        )
+        caddy(&format!("{{\"routes\":[{{\"handle\":[{{\"handler\":\"encode\",{inner}}}]}}]}}"), "")
     };
     let both = [("compression", "gzip"), ("gzip_comp_level", "7")];
     for settings in [both, [both[1], both[0]]] {
@@ -117,26 +105,17 @@ fn an_object_that_is_there_keeps_what_is_in_it() {
             assert_eq!(set, encode(&prefer), "{before}");
         }
     }
-    let only = settle(
-        "caddy.json",
-        &encode(r#""encodings":{"gzip":{"level":3}}"#),
-        &both[..1],
-    );
+    let only = settle("caddy.json", &encode(r#""encodings":{"gzip":{"level":3}}"#), &both[..1]);
     assert!(only.unwrap().contains(r#"{"gzip":{"level":3}}"#));
     let metrics = caddy(r#"{"metrics":{"per_host":true}}"#, "");
-    assert_eq!(
-        settle("caddy.json", &metrics, &[("metrics", "on")]),
-        Ok(metrics)
-    );
+    assert_eq!(settle("caddy.json", &metrics, &[("metrics", "on")]), Ok(metrics));
 }
 
-/// A value cannot be replaced and changed at once.
 #[test]
 fn changes_within_each_other_are_refused() {
-    for (name, text) in [
-        ("a.json", "{\"a\": {\"b\": 1, \"c\": 2}}"),
-        ("a.yaml", "a:\n  b: 1\n  c: 2\n"),
-    ] {
+    for (name, text) in
+        [("a.json", "{\"a\": {\"b\": 1, \"c\": 2}}"), ("a.yaml", "a:\n  b: 1\n  c: 2\n")]
+    {
         for inner in ["/a/b", "/a/d"] {
             let edit = |at: &str, value: &str| document::Edit {
                 at: document::Pointer::parse(at),
@@ -154,10 +133,7 @@ fn changes_within_each_other_are_refused() {
 #[test]
 fn settings_of_one_new_object_do_not_undo_each_other() {
     let proxy = r#"{"routes":[{"handle":[{"handler":"reverse_proxy"}]}]}"#;
-    let settings = [
-        ("origin_keepalive", "5"),
-        ("origin_keepalive_timeout", "7s"),
-    ];
+    let settings = [("origin_keepalive", "5"), ("origin_keepalive_timeout", "7s")];
     let set = settle("caddy.json", &caddy(proxy, ""), &settings).unwrap();
     let parts = [
         "\"max_idle_conns_per_host\": 5",
@@ -193,20 +169,12 @@ fn a_log_of_the_users_stays_where_it_is() {
         format!("static_resources: {{listeners: [{{filterChains: [{first}, {second}]}}]}}\n")
     };
     let on = |first: &str, second: &str| {
-        settle(
-            "envoy.yaml",
-            &chains(first, second),
-            &[("access_log", "on")],
-        )
-        .unwrap()
+        settle("envoy.yaml", &chains(first, second), &[("access_log", "on")]).unwrap()
     };
     let own = ", accessLog: [{name: mine}]";
     assert_eq!(on(own, own), chains(own, own));
     let one = on(own, "");
-    assert!(
-        one.starts_with(chains(own, "").split("statPrefix: a}").next().unwrap()),
-        "{one}"
-    );
+    assert!(one.starts_with(chains(own, "").split("statPrefix: a}").next().unwrap()), "{one}");
     assert_eq!(one.matches("access.log").count(), 1, "{one}");
     let off = settle("envoy.yaml", &chains(own, own), &[("access_log", "off")]);
     assert_eq!(off, Ok(chains("", "")));
@@ -224,10 +192,7 @@ fn a_log_of_the_users_stays_where_it_is() {
 fn a_cluster_goes_on_speaking_what_it_speaks() {
     let clusters =
         |cluster: &str| format!("static_resources: {{clusters: [{{name: a, {cluster}}}]}}\n");
-    let settings = [
-        ("origin_keepalive_timeout", "7s"),
-        ("origin_keepalive_requests", "9"),
-    ];
+    let settings = [("origin_keepalive_timeout", "7s"), ("origin_keepalive_requests", "9")];
     let set = |cluster: &str| settle("envoy.yaml", &clusters(cluster), &settings);
     let http2 = set("http2ProtocolOptions: {max_concurrent_streams: 3}, common_http_protocol_options: {idle_timeout: 5s, max_headers_count: 4}").unwrap();
     let parts = [
@@ -238,10 +203,7 @@ fn a_cluster_goes_on_speaking_what_it_speaks() {
     ];
     must_have(&http2, &parts);
     let http1 = set("type: STATIC").unwrap();
-    must_have(
-        &http1,
-        &["explicit_http_config: {http_protocol_options: {}}"],
-    );
+    must_have(&http1, &["explicit_http_config: {http_protocol_options: {}}"]);
     let error = set("protocol_selection: USE_DOWNSTREAM_PROTOCOL").unwrap_err();
     let what = "/etc/proxy/envoy.yaml:1:31: `origin_keepalive_timeout` would change which protocol is spoken here";
     assert_eq!(error, what);
@@ -258,7 +220,7 @@ fn a_cluster_goes_on_speaking_what_it_speaks() {
     assert!(!set.contains("explicit_http_config"), "{set}");
 }
 
-/// Whatever row of the catalog is put into force: values at other places stay as they are.
+/// Tries every row of the catalog: values at other places stay as they are.
 #[test]
 fn rows_leave_alone_what_is_not_theirs() {
     let catalog = Catalog::builtin();
@@ -306,7 +268,7 @@ fn leaves(source: &Source, dialect: Dialect) -> Vec<(String, serde_json::Value)>
     leaves
 }
 
-/// Whether a place is one that some level of a row is written to, or within it.
+/// Returns true if a place is one that some level of a row writes to, or within such a place.
 fn is_owned(row: &Parameter, at: &str) -> bool {
     let plain = |text: &str| text.replace('_', "").to_lowercase();
     let places = row.writes.iter().filter_map(|write| write.at.as_deref());

@@ -13,7 +13,7 @@ use weir_configuration::document::{self, Dialect, Edit, Pointer};
 
 use crate::support::{listed, text};
 
-/// A document as a user has it: in a folder of its own with the files that it names.
+/// A document in a folder of its own, with the files that it names.
 pub(crate) struct Users {
     pub(crate) main: PathBuf,
     pub(crate) dialect: Dialect,
@@ -28,7 +28,7 @@ fn all() -> impl Iterator<Item = &'static str> {
     ENVOY.split(' ').chain(CADDY)
 }
 
-/// A document of the test data.
+/// Returns a document of the test data.
 fn named(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/document");
     fs::read_to_string(path.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
@@ -50,15 +50,9 @@ impl Users {
         fs::create_dir(folder.path().join("certs")).unwrap();
         fs::write(folder.path().join("certs/site.crt"), certificate).unwrap();
         fs::write(folder.path().join("certs/site.key"), key).unwrap();
-        let dialect = match ENVOY.split(' ').any(|it| it == name) {
-            true => Dialect::Envoy,
-            false => Dialect::Caddy,
-        };
-        Users {
-            main,
-            dialect,
-            _folder: folder,
-        }
+        let dialect =
+            if ENVOY.split(' ').any(|it| it == name) { Dialect::Envoy } else { Dialect::Caddy };
+        Users { main, dialect, _folder: folder }
     }
 
     pub(crate) fn read(&self) -> Source {
@@ -67,17 +61,14 @@ impl Users {
     }
 }
 
-/// One value put in, or taken out.
+/// Sets one value, or takes it out.
 fn set(source: &Source, at: &str, value: Option<&str>) -> Source {
-    let edit = Edit {
-        at: Pointer::parse(at),
-        value: value.map(str::to_owned),
-    };
+    let edit = Edit { at: Pointer::parse(at), value: value.map(str::to_owned) };
     let format = Dialect::Envoy.format(&source.files[0].path);
     document::set(source, format, &[edit]).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// As the front proxy, with more clusters.
+/// Returns the front proxy's document with more clusters.
 fn many(clusters: usize) -> String {
     let mut text = named("front.yaml");
     for cluster in 0..clusters {
@@ -98,11 +89,7 @@ fn nothing_wanted_changes_no_byte() {
     for name in all() {
         let users = Users::new(name);
         let read = users.read();
-        assert_eq!(
-            fs::read_to_string(&users.main).unwrap(),
-            text(&read),
-            "{name}"
-        );
+        assert_eq!(fs::read_to_string(&users.main).unwrap(), text(&read), "{name}");
         let same = document::change(&read, users.dialect, &[]).unwrap();
         assert_eq!(same, read, "{name}");
     }
@@ -115,10 +102,7 @@ fn listeners_are_found() {
         ("anchors.yaml", "24 [::]:80 80"),
         ("tls.yaml", "5 0.0.0.0:443 443 TLS, 32 0.0.0.0:80 80"),
         ("dense.json", "1 0.0.0.0:10000 10000"),
-        (
-            "tls.json",
-            "8 :80 80, 8 :443 443 TLS, 17 10.0.0.9:9180 9180",
-        ),
+        ("tls.json", "8 :80 80, 8 :443 443 TLS, 17 10.0.0.9:9180 9180"),
     ] {
         let users = Users::new(name);
         let found = document::listeners(&users.read(), users.dialect).unwrap();

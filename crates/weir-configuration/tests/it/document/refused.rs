@@ -8,13 +8,10 @@ use weir_configuration::{ConfigurationError, Source};
 use super::named;
 use crate::support::{must_have, source};
 
-/// Why a value cannot be put in.
+/// Returns the error of setting a value.
 fn not_set(source: &Source, at: &str, value: &str) -> ConfigurationError {
     let format = Dialect::Envoy.format(&source.files[0].path);
-    let edit = Edit {
-        at: Pointer::parse(at),
-        value: Some(value.to_owned()),
-    };
+    let edit = Edit { at: Pointer::parse(at), value: Some(value.to_owned()) };
     document::set(source, format, &[edit]).unwrap_err()
 }
 
@@ -49,40 +46,31 @@ fn every_bad_document_has_its_place() {
         let error = refused(bytes, format);
         let bytes = String::from_utf8_lossy(bytes);
         assert!(error.what.starts_with(what), "{bytes}: {error}");
-        assert_eq!(
-            (error.line, error.column),
-            (line, column),
-            "{bytes}: {error}"
-        );
+        assert_eq!((error.line, error.column), (line, column), "{bytes}: {error}");
     }
 }
 
-/// Its aliases would lose it.
+/// Aliases of the value would lose it.
 #[test]
 fn what_has_an_anchor_is_not_made_another_kind_of_value() {
     for (text, column) in [("a: &x ", 6), ("a: &x {}", 7), ("a: {b: &x }", 10)] {
         let error = not_set(&source("a.yaml", text), "/a/b", "77");
-        assert!(
-            error.what.contains("this value has an anchor"),
-            "{text}: {error}"
-        );
+        assert!(error.what.contains("this value has an anchor"), "{text}: {error}");
         assert_eq!((error.line, error.column), (1, column), "{text}: {error}");
     }
 }
 
 #[test]
 fn depth_is_bounded() {
-    for (open, close, format) in [
-        ("[", "]", Format::Json),
-        ("[", "]", Format::Yaml),
-        ("- ", "", Format::Yaml),
-    ] {
+    for (open, close, format) in
+        [("[", "]", Format::Json), ("[", "]", Format::Yaml), ("- ", "", Format::Yaml)]
+    {
         let text = format!("{}1{}", open.repeat(10_000), close.repeat(10_000));
         refused(text.as_bytes(), format);
     }
 }
 
-/// A few bytes that stand for very much are refused at once, at the line that is too much.
+/// A few bytes that stand for very many values are refused at once, at the line that exceeds the limit.
 #[test]
 fn what_aliases_stand_for_is_bounded() {
     let laughs = |levels: usize, each: usize, of: &str| {
@@ -171,7 +159,7 @@ fn what_is_shared_is_not_changed_for_one_alone() {
     }
 }
 
-/// A key that is new to a shared object would be new to all that share it.
+/// A new key in a shared object would be new for everything that shares it.
 #[test]
 fn what_is_shared_gets_nothing_new_for_one_alone() {
     let source = source("anchors.yaml", &named("anchors.yaml"));

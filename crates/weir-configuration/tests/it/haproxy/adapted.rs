@@ -17,12 +17,10 @@ fn adapt(source: &Source, surroundings: &Surroundings<'_>) -> Source {
     haproxy::adapt(source, surroundings).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Has HAProxy look at a copy.
+/// Checks a copy with HAProxy.
 pub(super) fn check(name: &str, copy: &Source, prefix: &Path) {
     let mut command = Command::new(HAPROXY);
-    command
-        .args(["-c", "-q", "-L", "lb1", "-f"])
-        .arg(write(copy, prefix));
+    command.args(["-c", "-q", "-L", "lb1", "-f"]).arg(write(copy, prefix));
     checked(name, command.current_dir("/"));
 }
 
@@ -43,7 +41,6 @@ fn haproxy_accepts_copies_of_all() {
     }
 }
 
-/// No address of the user's is left that the copy would listen on or connect to.
 #[test]
 fn copies_touch_nothing_of_the_users() {
     for name in adaptable() {
@@ -69,8 +66,11 @@ fn copies_touch_nothing_of_the_users() {
             if name == "macros" && word == "master-worker" {
                 continue;
             }
-            let all = copy.files.iter().flat_map(|file| file.text.lines());
-            let mut says = all.filter(|line| !line.trim_start().starts_with('#'));
+            let mut says = copy
+                .files
+                .iter()
+                .flat_map(|file| file.text.lines())
+                .filter(|line| !line.trim_start().starts_with('#'));
             assert!(!says.any(|line| line.contains(word)), "{name}: {word}");
         }
     }
@@ -121,7 +121,7 @@ fn listeners_and_servers_get_new_addresses() {
     must_have(tls_copy(&with_tls(Path::new("/p"))), &parts);
 }
 
-/// The origin server answers with content of its own, and speaks no database's protocol.
+/// The origin server answers with content of its own, and speaks no database protocol.
 #[test]
 fn checks_ask_what_the_origin_server_answers() {
     let conf = "\
@@ -156,7 +156,7 @@ listen c
     }
 }
 
-/// Who redirects all but one port goes on to do that.
+/// A rule that redirects all ports but one still does so in the copy.
 #[test]
 fn conditions_about_ports_are_about_the_copys() {
     let conf = "\
@@ -187,10 +187,7 @@ fn a_port_chooses_the_listener() {
     let mut over_tls = at_port(with_tls(Path::new("/p")), 8443);
     over_tls.asks.remove(0);
     let copy = tls_copy(&over_tls);
-    must_have(
-        &copy,
-        &["bind 127.0.0.1:7003 ssl crt site.pem ca-file site.pem"],
-    );
+    must_have(&copy, &["bind 127.0.0.1:7003 ssl crt site.pem ca-file site.pem"]);
     assert!(!copy.contains(LISTEN), "no clear listener stands beside it");
     must_have(
         tls_copy(&at_port(with_tls(Path::new("/p")), 444)),
@@ -206,12 +203,7 @@ fn a_port_chooses_the_listener() {
     let many = Users::new("many").read();
     let error = haproxy::adapt(&many, &on(81)).unwrap_err();
     assert_eq!((&*error.what, error.line, error.column), (what, 34, 5));
-    let listens = [
-        ":80 at ",
-        "haproxy.cfg:34, :8080 at ",
-        ":8081 at ",
-        "10.1.2.3:8404 at ",
-    ];
+    let listens = [":80 at ", "haproxy.cfg:34, :8080 at ", ":8081 at ", "10.1.2.3:8404 at "];
     must_have(error.hint.unwrap(), &listens);
     let parts = ["    bind unix@/p/run/0.sock\n    bind 127.0.0.1:7001\n"];
     must_have(text(&adapt(&many, &on(8081))), &parts);
@@ -219,10 +211,7 @@ fn a_port_chooses_the_listener() {
 
 #[test]
 fn the_process_is_the_trials() {
-    let surroundings = Surroundings {
-        user: Some(("www", "web")),
-        ..of_a_test(Path::new("/p"))
-    };
+    let surroundings = Surroundings { user: Some(("www", "web")), ..of_a_test(Path::new("/p")) };
     let copy = adapt(&Users::new("many").read(), &surroundings);
     let global = text(&copy).split("defaults").next().unwrap().to_owned();
     assert_eq!(
@@ -246,7 +235,7 @@ global
     assert!(text(&copy).starts_with(global), "{}", text(&copy));
 }
 
-/// The last line of a file may have no end, and go together with the one before.
+/// The last line of a file may have no line end, and be removed together with the one before.
 #[test]
 fn lines_go_from_the_end_of_a_file() {
     let cfg = "listen a\n  bind :80\n  server s 10.0.0.1:80\nglobal\n  chroot /x\n  daemon";
@@ -264,10 +253,7 @@ fn what_is_the_users_alone_is_not_written_to_nor_asked_for() {
     let cfg = "ring r\n  size 1m\n  backing-file /var/log/haproxy/ring\nlisten a\n  bind :80\n  \
                server s 10.0.0.1:80 source 0.0.0.0 usesrc clientip weight 5\n";
     let copy = adapt(&source("a.cfg", cfg), &of_a_test(Path::new("/p")));
-    let parts = [
-        "ring r\n  size 1m\nlisten a\n",
-        "server s 127.0.0.1:7002 weight 5\n",
-    ];
+    let parts = ["ring r\n  size 1m\nlisten a\n", "server s 127.0.0.1:7002 weight 5\n"];
     must_have(text(&copy), &parts);
 }
 
@@ -279,17 +265,14 @@ fn a_socket_that_cannot_be_bound_is_refused() {
     must_have(error, &["more than 97 bytes"]);
 }
 
-/// TLS ends behind the frontend that is asked: what is shown there is the trial's.
+/// TLS ends behind the frontend that is asked; the certificate there is the trial's.
 #[test]
 fn a_frontend_in_tcp_leads_to_the_copy_s_own_tls() {
     let cfg = "defaults\n  mode http\nfrontend in\n  mode tcp\n  bind :443\n  default_backend to_web\n\
                backend to_web\n  mode tcp\n  server web /run/web.sock send-proxy\n\
                frontend web\n  bind unix@/run/web.sock accept-proxy ssl crt-list /etc/list strict-sni mode 666 group web\n  \
                default_backend app\nbackend app\n  server a 192.0.2.1:80\n";
-    let pem = Pem {
-        certificate: Path::new("/p/a.pem"),
-        key: Path::new("/p/a.pem.key"),
-    };
+    let pem = Pem { certificate: Path::new("/p/a.pem"), key: Path::new("/p/a.pem.key") };
     let mut surroundings = Surroundings {
         certificate: Some(pem),
         user: Some(("www", "web")),
@@ -304,7 +287,7 @@ fn a_frontend_in_tcp_leads_to_the_copy_s_own_tls() {
     must_have(text(&adapt(&source("a.cfg", cfg), &surroundings)), &parts);
 }
 
-/// A copy with its own addresses would hide what HAProxy does not take of the user's.
+/// A copy with its own addresses would hide an address of the user's that HAProxy rejects.
 #[test]
 fn a_port_that_haproxy_does_not_take_is_refused() {
     for address in ["*:http", ":$1", "127.0.0.1:+80", ":80,:https"] {
@@ -320,9 +303,7 @@ fn a_port_that_haproxy_does_not_take_is_refused() {
         if has(HAPROXY) {
             let prefix = prefix();
             let mut check = Command::new(HAPROXY);
-            check
-                .args(["-c", "-q", "-f"])
-                .arg(write(&source, prefix.path()));
+            check.args(["-c", "-q", "-f"]).arg(write(&source, prefix.path()));
             let output = check.output().unwrap();
             assert!(!output.status.success(), "HAProxy takes {address}");
         }

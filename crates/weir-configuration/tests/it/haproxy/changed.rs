@@ -1,4 +1,4 @@
-//! Settings put into force, and nothing else touched.
+//! Puts settings into force, and checks that nothing else is touched.
 
 use proptest::prelude::*;
 use weir_configuration::{Source, Wanted, diff, haproxy};
@@ -29,7 +29,7 @@ fn duration(name: &str) -> Parameter {
     )
 }
 
-/// A row whose times are written without a unit.
+/// Returns a row whose times are written without a unit.
 fn milliseconds(name: &str) -> Parameter {
     row(
         DURATION,
@@ -38,7 +38,7 @@ fn milliseconds(name: &str) -> Parameter {
     )
 }
 
-/// How connections are ended: three options that contradict each other, and none of them.
+/// Returns a row with three contradicting options for ending connections, and a level without any of them.
 fn mode() -> Parameter {
     row(
         r#"{"choice": ["keep-alive", "server-close", "close", "default"]}"#,
@@ -49,7 +49,7 @@ fn mode() -> Parameter {
     )
 }
 
-/// An option that is written with `no` when it is off.
+/// Returns a row for an option that is written with `no` when it is off.
 fn dontlognull() -> Parameter {
     row(
         "\"switch\"",
@@ -71,11 +71,9 @@ pub(super) fn set(source: &Source, row: &Parameter, level: &str) -> Source {
     haproxy::change(source, &[Wanted { row, level }]).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The lines that are not in both, with what they were and what they are.
 fn difference(before: &Source, after: &Source) -> Vec<String> {
     let lines = diff(before, after);
-    let lines = lines.lines().filter(|line| line.starts_with(['+', '-']));
-    lines.skip(2).map(str::to_owned).collect()
+    lines.lines().filter(|line| line.starts_with(['+', '-'])).skip(2).map(str::to_owned).collect()
 }
 
 #[test]
@@ -162,10 +160,9 @@ fn settings_go_where_users_would_write_them() {
         .replace(client, &format!("{client}{queue}"))
         .replace(server, &format!("{server}{queue}"));
     assert_eq!(text(&after), expected);
-    for (row, [there, back]) in [
-        (dontlognull(), ["off", "on"]),
-        (flag("bind", "tfo"), ["on", "off"]),
-    ] {
+    for (row, [there, back]) in
+        [(dontlognull(), ["off", "on"]), (flag("bind", "tfo"), ["on", "off"])]
+    {
         let after = set(&Users::new("many").read(), &row, there);
         assert_eq!(text(&set(&after, &row, back)), named("many"));
     }
@@ -217,7 +214,7 @@ fn a_context_of_another_proxy_is_refused() {
     must_have(error, &["`http`, which haproxy.cfg does not have"]);
 }
 
-/// Options that stand beside others in a list of `global`, and on the lines that say otherwise.
+/// Covers options beside others in a list of `global`, and on lines that override the list.
 #[test]
 fn options_of_lists_come_and_go_alone() {
     let catalog = Catalog::builtin();
@@ -301,10 +298,7 @@ fn rows() -> Vec<(Parameter, Vec<&'static str>)> {
         (duration("timeout client"), vec!["5s", "250ms"]),
         (duration("timeout server"), vec!["5s", "1m"]),
         (duration("timeout http-keep-alive"), vec!["1s", "2s"]),
-        (
-            mode(),
-            vec!["keep-alive", "server-close", "close", "default"],
-        ),
+        (mode(), vec!["keep-alive", "server-close", "close", "default"]),
         (dontlognull(), vec!["on", "off"]),
         (integer("bind", "backlog {value}"), vec!["128", "4096"]),
         (flag("bind", "defer-accept"), vec!["on", "off"]),
@@ -323,10 +317,7 @@ fn haproxy_accepts_all_changes_together() {
         let users = Users::new(name);
         // Unoptimized, each row takes its time there.
         let step = if name == "large" { 5 } else { 1 };
-        let wanted = rows
-            .iter()
-            .step_by(step)
-            .map(|(row, levels)| (row, levels[0]));
+        let wanted = rows.iter().step_by(step).map(|(row, levels)| (row, levels[0]));
         let wanted: Vec<_> = wanted.map(|(row, level)| Wanted { row, level }).collect();
         let changed = haproxy::change(&users.read(), &wanted).unwrap_or_else(|e| panic!("{e}"));
         let again = haproxy::change(&changed, &wanted).unwrap();
@@ -338,7 +329,7 @@ fn haproxy_accepts_all_changes_together() {
 }
 
 proptest! {
-    /// Set to one level, to another and back: the bytes are those of the first, whatever the row.
+    /// Setting one level, another, and the first again gives the bytes of the first, for any row.
     #[test]
     fn there_and_back_is_nowhere(
         name in prop::sample::select(small().collect::<Vec<_>>()),
@@ -360,7 +351,7 @@ proptest! {
         }
     }
 
-    /// Any text is read or refused with a place in it, never anything else.
+    /// Any text is either read or refused with a place in it.
     #[test]
     fn any_text_is_read_or_refused(text in "(global|frontend a| bind :80|[ \"'\\\\#.ifend$\n\r\t]{0,6}|é){0,20}") {
         let source = source("a.cfg", &text);

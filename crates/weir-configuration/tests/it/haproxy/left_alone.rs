@@ -1,4 +1,4 @@
-//! What stays as it is when a row of the catalog is put into force.
+//! Checks that putting a row of the catalog into force leaves everything else as it is.
 
 use weir_configuration::{Source, haproxy};
 use weir_model::study::ProxyKind;
@@ -7,7 +7,7 @@ use weir_parameters::{Catalog, LevelKind, Parameter};
 use super::changed::set;
 use super::{Users, small};
 
-/// Levels of a row in the manner of those that studies have.
+/// Returns levels of a row such as studies have.
 fn levels(row: &Parameter) -> Vec<String> {
     let some: Vec<String> = match &row.level {
         LevelKind::Switch => vec!["on".to_owned(), "off".to_owned()],
@@ -24,20 +24,20 @@ fn levels(row: &Parameter) -> Vec<String> {
     some.iter().map(|level| row.check(level).unwrap()).collect()
 }
 
-/// Whether words begin with those of a row's text, whatever its level.
+/// Returns true if `words` begin with those of a row's text `own`, at any level.
 fn begins(row: &Parameter, words: &[&str], own: &[&str]) -> bool {
     let is_level = |word: &str| match &row.level {
         LevelKind::Choice(levels) => levels.iter().any(|level| level == word),
         _ => true,
     };
-    let is_own = |(own, word): (&&str, &&str)| match own.starts_with('{') {
-        true => is_level(word),
-        false => own == word,
-    };
-    words.len() >= own.len() && own.iter().zip(words).all(is_own)
+    words.len() >= own.len()
+        && own
+            .iter()
+            .zip(words)
+            .all(|(own, word)| if own.starts_with('{') { is_level(word) } else { own == word })
 }
 
-/// The words of a statement that are none of a row's.
+/// Returns the words of a statement that do not belong to a row.
 fn foreign(row: &Parameter, statement: &haproxy::Statement<'_>) -> Vec<String> {
     let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
     let mut owned = vec![false; words.len()];
@@ -66,11 +66,15 @@ fn foreign(row: &Parameter, statement: &haproxy::Statement<'_>) -> Vec<String> {
     if words[0].ends_with("-options") && owned[1..].iter().all(|owned| *owned) {
         owned[0] = true;
     }
-    let kept = words.iter().zip(owned).filter(|(_, owned)| !owned);
-    kept.map(|(word, _)| (*word).to_owned()).collect()
+    words
+        .iter()
+        .zip(owned)
+        .filter(|(_, owned)| !owned)
+        .map(|(word, _)| (*word).to_owned())
+        .collect()
 }
 
-/// Whatever row of the catalog is put into force: what is not its own stays as it is, in its order.
+/// Tries every row of the catalog: all other statements stay as they are, in their order.
 #[test]
 fn rows_leave_alone_what_is_not_theirs() {
     let catalog = Catalog::builtin();
@@ -81,8 +85,7 @@ fn rows_leave_alone_what_is_not_theirs() {
         let is_gone = |it: &&haproxy::Statement<'_>| {
             row.id == "access_log" && level == "off" && it.word(0) == "log"
         };
-        let kept = statements.filter(|it| !is_gone(it));
-        let words = kept.map(|statement| foreign(row, statement));
+        let words = statements.filter(|it| !is_gone(it)).map(|statement| foreign(row, statement));
         words.filter(|words| !words.is_empty()).collect()
     };
     for name in small() {
@@ -91,11 +94,7 @@ fn rows_leave_alone_what_is_not_theirs() {
             for level in levels(row) {
                 let after = set(&before, row, &level);
                 let what = format!("{name}: {} = {level}", row.id);
-                assert_eq!(
-                    rest(&after, row, &level),
-                    rest(&before, row, &level),
-                    "{what}"
-                );
+                assert_eq!(rest(&after, row, &level), rest(&before, row, &level), "{what}");
                 assert_eq!(set(&after, row, &level), after, "{what}");
             }
         }

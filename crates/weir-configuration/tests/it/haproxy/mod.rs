@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use weir_configuration::{Source, haproxy};
 
-/// A configuration by name, as a user has it: in a folder of its own with the files that it names.
+/// A configuration in a folder of its own, with the files that it names.
 pub(crate) struct Users {
     pub(crate) main: PathBuf,
     pub(crate) folder: tempfile::TempDir,
@@ -21,21 +21,23 @@ fn all() -> impl Iterator<Item = &'static str> {
     small().chain(["large"])
 }
 
-/// Those of which there can be a copy: none runs Lua.
+/// Returns the configurations that can be copied: those without Lua.
 fn adaptable() -> impl Iterator<Item = &'static str> {
     all().filter(|name| *name != "lua")
 }
 
-/// Those that take little time.
+/// Returns the configurations that take little time.
 fn small() -> impl Iterator<Item = &'static str> {
     "debian debian-crlf many from peers lua quoted tls macros tabs bare kubernetes folder"
         .split(' ')
 }
 
-/// A configuration of the test data.
+/// Returns a configuration of the test data.
 fn text(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/haproxy");
-    let path = path.join(name).with_extension("cfg");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/haproxy")
+        .join(name)
+        .with_extension("cfg");
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
@@ -76,11 +78,7 @@ impl Users {
         write("lua/hello.txt", "hello\n");
         let page = "HTTP/1.0 503 Service Unavailable\r\nContent-Length: 4\r\n\r\naway";
         write("errors/503.http", page);
-        let main = at(if name == "folder" {
-            "conf.d"
-        } else {
-            "haproxy.cfg"
-        });
+        let main = at(if name == "folder" { "conf.d" } else { "haproxy.cfg" });
         Users { main, folder }
     }
 
@@ -89,7 +87,7 @@ impl Users {
     }
 }
 
-/// In the manner of what controllers for Kubernetes write: many backends of slots, all alike.
+/// Returns a configuration in the manner of Kubernetes controllers: many backends of slots, all alike.
 fn kubernetes(services: usize) -> String {
     let mut text = String::from(
         "global\n  daemon\n  master-worker\n  maxconn 1000\n  stats socket /var/run/haproxy.sock \
@@ -114,7 +112,7 @@ fn kubernetes(services: usize) -> String {
     text
 }
 
-/// `backends` of two servers each.
+/// Returns a configuration with `backends` backends of two servers each.
 fn large(backends: usize) -> String {
     let mut text = text("from");
     for backend in 0..backends {
@@ -140,7 +138,7 @@ fn nothing_wanted_changes_no_byte() {
     }
 }
 
-/// Every word of every statement is where the tree says it is, and no line is left out.
+/// Every word of every statement is at the place that the tree records, and no line is left out.
 #[test]
 fn the_tree_covers_all_lines() {
     for name in all() {

@@ -30,10 +30,7 @@ fn every_bad_input_has_its_place() {
     ];
     for (bytes, line, column, what) in rows {
         let error = refused(bytes);
-        assert_eq!(
-            (error.line, error.column, &*error.what),
-            (line, column, what)
-        );
+        assert_eq!((error.line, error.column, &*error.what), (line, column, what));
     }
 }
 

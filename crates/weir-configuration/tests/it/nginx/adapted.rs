@@ -25,7 +25,7 @@ fn adapt(source: &Source, surroundings: &Surroundings<'_>) -> Source {
     nginx::adapt(source, surroundings, &build()).unwrap()
 }
 
-/// The main file of a copy with other surroundings than those of [`of_a_test`].
+/// Returns the main file of a copy with changes to the surroundings of [`of_a_test`].
 fn adapted_with(user: &User, other: impl Fn(&mut Surroundings<'_>)) -> String {
     let mut wanted = of_a_test(Path::new("/trial"));
     other(&mut wanted);
@@ -42,11 +42,10 @@ fn check_lines(before: &Source, after: &Source, name: &str) {
 fn tree(folder: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => tree(&path, into),
-            false => {
-                into.insert(path.clone(), fs::read(&path).unwrap());
-            }
+        if path.is_dir() {
+            tree(&path, into);
+        } else {
+            into.insert(path.clone(), fs::read(&path).unwrap());
         }
     }
 }
@@ -68,8 +67,8 @@ fn nginx_accepts_every_copy_and_the_user_s_files_are_as_they_were() {
             let prefix = copy.prefix.path().to_str().unwrap();
             let elsewhere = printed
                 .replace(prefix, "")
-                .replace(&*user.folder.path().to_string_lossy(), "");
-            let elsewhere = elsewhere.replace("unix:/run", "");
+                .replace(&*user.folder.path().to_string_lossy(), "")
+                .replace("unix:/run", "");
             assert!(!elsewhere.contains(path), "{name}: {path}\n{elsewhere}");
         }
         assert_eq!(before, state(), "{name}");
@@ -94,18 +93,12 @@ fn the_chosen_listeners_are_asked_and_all_others_are_sockets() {
     assert_eq!(listeners.matches(&format!("listen {LISTEN}")).count(), 2);
     let first = format!("listen {LISTEN} default_server backlog=300;");
     let last = "{ listen unix:/trial/run/6.sock; server_name e;";
-    must_have(
-        listeners,
-        &[&first, "listen unix:/trial/run/3.sock ;", last],
-    );
+    must_have(listeners, &[&first, "listen unix:/trial/run/3.sock ;", last]);
     let stream = User::of("stream").read();
     let error = nginx::adapt(&stream, &of_a_test(Path::new("/trial")), "").unwrap_err();
     must_have(error, &["no HTTP server listens in clear"]);
     let mail = adapted("mail");
-    assert!(
-        !mail.contains("mail {") && !mail.contains("auth_http"),
-        "{mail}"
-    );
+    assert!(!mail.contains("mail {") && !mail.contains("auth_http"), "{mail}");
 }
 
 #[test]
@@ -131,7 +124,7 @@ fn origins_become_the_one_that_is_given() {
     }
 }
 
-/// The text of a copy of one file, which nginx accepts.
+/// Returns the text of a copy of one file, after nginx has accepted it.
 fn copied(user: &User) -> String {
     let copy = Copy::of(&user.read());
     copy.accepted("a copy");
@@ -197,10 +190,7 @@ fn a_stream_has_groups_of_its_own_and_no_scheme() {
     );
     let text = adapted_with(&user, |_| {}).replace(ORIGIN, "ORIGIN");
     let pass = "proxy_pass http://ORIGIN; }";
-    must_have(
-        text,
-        &["proxy_pass ORIGIN; }", "proxy_pass $group; }", pass],
-    );
+    must_have(text, &["proxy_pass ORIGIN; }", "proxy_pass $group; }", pass]);
 }
 
 #[test]
@@ -273,16 +263,13 @@ fn copies_have_names_of_their_own_and_lie_below_the_folder() {
     assert_eq!(files.len(), 3);
 }
 
-/// The whole way: a user's configuration with includes and headers, settings, a copy, a real nginx
-/// that asks a real origin over a connection that it keeps.
+/// Tests the whole way: a user's configuration with includes and headers, settings, a copy, and a real nginx that asks
+/// a real origin over a connection that it keeps.
 #[test]
 fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let user = User::of("nested");
-    let source = super::set(
-        &user.read(),
-        &[("origin_keepalive", "4"), ("worker_processes", "1")],
-    );
+    let source = super::set(&user.read(), &[("origin_keepalive", "4"), ("worker_processes", "1")]);
     let prefix = tempfile::tempdir().unwrap();
     let origin_at = origin.local_addr().unwrap();
     let wanted = crate::support::surroundings(prefix.path(), free_address(), origin_at);
@@ -316,10 +303,7 @@ fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
     }
     for head in served.join().unwrap() {
         assert!(head.starts_with("GET / HTTP/1.1\r\n"), "{head}");
-        must_have(
-            &head,
-            &["\r\nHost: example.com\r\n", "X-Real-IP: 127.0.0.1\r\n"],
-        );
+        must_have(&head, &["\r\nHost: example.com\r\n", "X-Real-IP: 127.0.0.1\r\n"]);
         assert!(!head.contains("Connection"), "{head}");
     }
 }

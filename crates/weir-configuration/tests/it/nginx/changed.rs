@@ -1,4 +1,4 @@
-//! Settings in users' configurations: what is changed, and that nothing else is.
+//! Changes of settings in users' configurations, which must touch nothing else.
 
 use weir_configuration::{Source, Wanted, diff, nginx};
 use weir_model::study::ProxyKind;
@@ -9,7 +9,7 @@ use super::levels::levels;
 use super::{Copy, User, all, catalog, set};
 use crate::support::{must_have, text};
 
-/// The lines that a change takes away (`-`) and adds (`+`).
+/// Returns the lines that a change takes away (`-`) and adds (`+`).
 fn changed_lines(before: &Source, settings: &[(&str, &str)]) -> Vec<String> {
     let after = set(before, settings);
     diff(before, &after)
@@ -20,12 +20,11 @@ fn changed_lines(before: &Source, settings: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
-/// The main file with these settings.
 fn changed(source: &Source, settings: &[(&str, &str)]) -> String {
     text(&set(source, settings)).to_owned()
 }
 
-/// Buffers that only make room for what was asked for stay where the user says them.
+/// Buffers that only make room for the wanted one stay if the user has set them.
 #[test]
 fn what_only_makes_room_yields() {
     let with = |lines: &str| {
@@ -74,11 +73,7 @@ fn what_is_not_there_goes_behind_the_simple_directives_as_they_are_written() {
     must_have(after, &["\tgzip on;\r\n\tgzip_comp_level 5;\r\n"]);
 
     let endless = User::of("endless").read();
-    let settings = [
-        ("worker_connections", "64"),
-        ("gzip", "on"),
-        ("worker_rlimit_nofile", "99"),
-    ];
+    let settings = [("worker_connections", "64"), ("gzip", "on"), ("worker_rlimit_nofile", "99")];
     assert_eq!(
         changed(&endless, &settings),
         "events {\n    worker_connections 64;\n\n}\n\nhttp {\n    gzip on;\n    server {\n    }\n}\n\
@@ -86,27 +81,14 @@ fn what_is_not_there_goes_behind_the_simple_directives_as_they_are_written() {
     );
     let minified = User::of("minified").read();
     let after = changed(&minified, &[("multi_accept", "on"), ("gzip", "on")]);
-    must_have(
-        after,
-        &["worker_connections 99; multi_accept on;}http{ gzip on;upstream"],
-    );
+    must_have(after, &["worker_connections 99; multi_accept on;}http{ gzip on;upstream"]);
 }
 
 #[test]
 fn what_means_the_same_is_left_alone() {
-    let debian = [
-        ("sendfile", "on"),
-        ("worker_processes", "auto"),
-        ("access_log", "on"),
-    ];
-    let tls = [
-        ("ssl_session_timeout", "300s"),
-        ("ssl_session_cache", "10m"),
-    ];
-    let gzip = [
-        ("gzip_min_length", "1024"),
-        ("open_file_cache", "max=1000 inactive=20s"),
-    ];
+    let debian = [("sendfile", "on"), ("worker_processes", "auto"), ("access_log", "on")];
+    let tls = [("ssl_session_timeout", "300s"), ("ssl_session_cache", "10m")];
+    let gzip = [("gzip_min_length", "1024"), ("open_file_cache", "max=1000 inactive=20s")];
     #[rustfmt::skip]
     let rows = [
         ("debian", &debian[..]),
@@ -137,12 +119,9 @@ fn inner_blocks_that_say_it_again_are_changed_too() {
         ]
     );
     let nested = User::of("nested").read();
-    let after = set(
-        &nested,
-        &[("proxy_buffering", "on"), ("worker_processes", "1")],
-    );
-    let differs = |&file: &usize| nested.files[file] != after.files[file];
-    let changed: Vec<usize> = (0..nested.files.len()).filter(differs).collect();
+    let after = set(&nested, &[("proxy_buffering", "on"), ("worker_processes", "1")]);
+    let changed: Vec<usize> =
+        (0..nested.files.len()).filter(|&file| nested.files[file] != after.files[file]).collect();
     assert_eq!(changed, [1, 3]);
 }
 
@@ -239,7 +218,7 @@ fn a_location_of_websocket_keeps_what_it_has_from_above_and_from_files() {
     );
 }
 
-/// In the location it would hide what the second server has for the same location.
+/// In the location, the header would hide the second server's headers for the same location.
 #[test]
 fn a_header_hides_no_other_from_a_location_of_several_servers() {
     let user = User::with(
@@ -283,17 +262,16 @@ fn a_flag_goes_to_a_listener_that_is_one_server_s() {
     );
     user.write("ports", "listen 8080;\n");
     let after = set(&user.read(), &[("backlog", "99"), ("reuseport", "on")]);
-    must_have(
-        text(&after),
-        &["listen *:8080 backlog=99 reuseport; server_name c;"],
-    );
+    must_have(text(&after), &["listen *:8080 backlog=99 reuseport; server_name c;"]);
     Copy::of(&after).accepted("a file of two servers");
 }
 
 #[test]
 fn flags_go_to_one_listener_of_each_address() {
-    let explicit = |text: &str| text.replace("server_name e;", "listen 8091; server_name e;");
-    let source = User::rewritten("listeners", explicit).read();
+    let source = User::rewritten("listeners", |text| {
+        text.replace("server_name e;", "listen 8091; server_name e;")
+    })
+    .read();
     let after = changed(&source, &[("backlog", "1024")]);
     let servers = after.lines().skip(3);
     for (server, part) in servers.zip([
@@ -306,7 +284,6 @@ fn flags_go_to_one_listener_of_each_address() {
     }
 }
 
-/// The server without a `listen` has the only listener at its address.
 #[test]
 fn a_flag_has_nowhere_to_go_without_a_listen() {
     let error = super::change(&User::of("listeners").read(), &[("reuseport", "on")]);
@@ -326,10 +303,7 @@ fn logs_keep_their_files_formats_and_conditions() {
     ];
     must_have(text("buffered"), &buffered);
     let on = "access_log /var/log/nginx/access.log json if=$loggable;";
-    must_have(
-        text("on"),
-        &[on, "location /quiet { access_log off; return"],
-    );
+    must_have(text("on"), &[on, "location /quiet { access_log off; return"]);
     let off = text("off");
     assert_eq!(off.matches("access_log").count(), 4, "{off}");
     assert_eq!(off.matches("access_log off;").count(), 4, "{off}");
@@ -340,10 +314,7 @@ fn what_is_the_user_s_own_in_a_directive_stays() {
     let wordpress = User::of("wordpress").read();
     assert_eq!(
         changed_lines(&wordpress, &[("keepalive_timeout", "10s")]),
-        [
-            "-    keepalive_timeout 65 60;",
-            "+    keepalive_timeout 10 60;"
-        ]
+        ["-    keepalive_timeout 65 60;", "+    keepalive_timeout 10 60;"]
     );
     let tls = User::of("tls").read();
     let after = changed(&tls, &[("ssl_session_cache", "64m")]);
@@ -353,11 +324,8 @@ fn what_is_the_user_s_own_in_a_directive_stays() {
 #[test]
 fn an_ingress_of_many_lines_is_changed_in_few() {
     let user = User::with(&ingress(70));
-    let settings = [
-        ("keepalive_requests", "100000"),
-        ("origin_keepalive", "64"),
-        ("backlog", "8192"),
-    ];
+    let settings =
+        [("keepalive_requests", "100000"), ("origin_keepalive", "64"), ("backlog", "8192")];
     assert_eq!(
         changed_lines(&user.read(), &settings),
         [
@@ -387,7 +355,7 @@ fn change(source: &Source, row: &Parameter, level: &str) -> Option<Source> {
     nginx::change(source, &[Wanted { row, level }]).ok()
 }
 
-/// Whether a level that was another meanwhile cannot come back as it was written.
+/// Returns true if a level cannot be restored as it was written, after another level was set.
 fn is_lost(name: &str, row: &Parameter, one: &str, other: &str) -> bool {
     let is_shared = |level: &str| {
         let directives = row.directives(level);
@@ -411,7 +379,7 @@ fn is_lost(name: &str, row: &Parameter, one: &str, other: &str) -> bool {
     }
 }
 
-/// What of a text comes back.
+/// Returns the part of a text that is restored, with the rest normalised.
 fn seen(text: &str, row: &Parameter, one: &str, other: &str) -> String {
     // Parameters of a log need the format that nginx takes without being told; whether somebody
     // had written it is forgotten.
@@ -427,40 +395,31 @@ fn seen(text: &str, row: &Parameter, one: &str, other: &str) -> String {
     };
     // Between words that were fewer or more meanwhile there is one blank, whatever was there.
     let words = |level: &str| level.split_whitespace().count();
-    match words(one) == words(other) {
-        true => text,
-        false => text.split_whitespace().collect::<Vec<_>>().join(" "),
+    if words(one) == words(other) {
+        text
+    } else {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 
-/// Times in milliseconds, or sizes in bytes.
-const TIMES: &[(&str, u64)] = &[
-    ("ms", 1),
-    ("s", 1000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("", 1000),
-];
+/// Units of times in milliseconds, and of sizes in bytes.
+const TIMES: &[(&str, u64)] =
+    &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("", 1000)];
 const SIZES: &[(&str, u64)] = &[("k", 1 << 10), ("m", 1 << 20), ("", 1)];
 
 fn plain_units(text: &str, units: &[(&str, u64)]) -> String {
     let ends = [' ', ';', ':', '=', '\n', '\r'];
     let plain = |word: &str| {
         let bare = word.trim_end_matches(ends);
-        let unit = bare
-            .trim_start_matches(|c: char| c.is_ascii_digit())
-            .to_ascii_lowercase();
+        let unit = bare.trim_start_matches(|c: char| c.is_ascii_digit()).to_ascii_lowercase();
         let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
         let number: u64 = bare[..bare.len() - unit.len()].parse().ok()?;
         Some(word.replacen(bare, &(number * factor).to_string(), 1))
     };
-    let words = text.split_inclusive(ends);
-    words
-        .map(|word| plain(word).unwrap_or_else(|| word.to_owned()))
-        .collect()
+    text.split_inclusive(ends).map(|word| plain(word).unwrap_or_else(|| word.to_owned())).collect()
 }
 
-/// All levels of all rows in all configurations, another, and the first again: the same bytes.
+/// Sets all levels of all rows in all configurations, another level, and the first again: the bytes are the same.
 #[test]
 fn a_level_that_is_set_back_leaves_no_trace() {
     let catalog = catalog();

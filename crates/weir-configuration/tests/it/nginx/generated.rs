@@ -1,8 +1,9 @@
-//! Configurations of a size that nobody writes by hand.
+//! Generated configurations that are larger than anybody writes by hand.
 
 use std::fmt::Write;
 
-/// As ingress-nginx writes them: Lua, a server per host with a dozen of `set` per location.
+/// Returns a configuration in the manner of ingress-nginx: Lua, and a server per host with a dozen of `set` per
+/// location.
 pub(crate) fn ingress(servers: usize) -> String {
     let mut text = String::from(
         "# Configuration checksum: 1234567890\npid /tmp/nginx/nginx.pid;\ndaemon off;\n\
@@ -46,7 +47,7 @@ pub(crate) fn ingress(servers: usize) -> String {
     text + "}\n"
 }
 
-/// A gateway for many sites, each with its group of origin servers.
+/// Returns a gateway for many sites, each with its group of origin servers.
 pub(crate) fn sites(count: usize) -> String {
     let mut text = String::from(
         "worker_processes auto;\nevents {\n    worker_connections 4096;\n}\n\

@@ -1,4 +1,4 @@
-//! Every level of every row, in every configuration.
+//! Tests every level of every row, in every configuration.
 
 use weir_configuration::nginx::Plain;
 use weir_configuration::{Wanted, nginx};
@@ -7,14 +7,12 @@ use weir_parameters::{EffectiveFrom, LevelKind, Parameter};
 
 use super::{Copy, User, catalog, checkable};
 
-/// Levels of a row, as many as are known here.
+/// Returns some levels of a row.
 pub(crate) fn levels(row: &Parameter) -> Vec<String> {
     let candidates = "on,off,auto,buffered,0,1,7,64,100,2048,1s,90s,1k,64k,1m,text/html,\
                       text/css application/json,none,TLSv1.2,TLSv1.2 TLSv1.3,HIGH:!aNULL,\
                       ECDHE-RSA-AES128-GCM-SHA256,max=10,max=20 inactive=5s";
-    let levels = candidates
-        .split(',')
-        .filter_map(|level| row.check(level).ok());
+    let levels = candidates.split(',').filter_map(|level| row.check(level).ok());
     let mut levels: Vec<String> = levels.collect();
     if row.level == LevelKind::CipherList {
         // The grammar takes any names; OpenSSL takes those that it knows.
@@ -25,24 +23,21 @@ pub(crate) fn levels(row: &Parameter) -> Vec<String> {
     levels
 }
 
-/// Rows that cannot be put into force in a configuration wherever they write something.
+/// Returns the rows that cannot be put into force in a configuration at any level that writes something.
 fn without_a_place(name: &str) -> &'static [&'static str] {
     match name {
         "beside" | "cache" | "conditions" | "minified" | "nested" | "proxy" | "websocket" => &[],
         // A server there listens without saying so.
-        "endless" | "listeners" => &[
-            "backlog",
-            "origin_keepalive",
-            "origin_keepalive_requests",
-            "reuseport",
-        ],
+        "endless" | "listeners" => {
+            &["backlog", "origin_keepalive", "origin_keepalive_requests", "reuseport"]
+        }
         // A group is made where connections are kept.
         "limits" | "tls" => &["origin_keepalive_requests"],
         _ => &["origin_keepalive", "origin_keepalive_requests"],
     }
 }
 
-/// What is said of a row wherever it can be, in the row's own words.
+/// Returns everything that a configuration sets for a row, in the row's own words.
 fn said(row: &Parameter, tree: &[Plain]) -> Vec<String> {
     let block = |name: &str| {
         let found = tree.iter().find(|it| it.name == name);
@@ -74,8 +69,7 @@ fn said(row: &Parameter, tree: &[Plain]) -> Vec<String> {
             let mut listens = Vec::new();
             directives("listen", block("http"), &INNER, &mut listens);
             let flags = listens.into_iter().flat_map(|it| &it.arguments);
-            let is_it = |flag: &&String| flag.split('=').next() == Some(name);
-            return flags.filter(is_it).cloned().collect();
+            return flags.filter(|flag| flag.split('=').next() == Some(name)).cloned().collect();
         }
         EffectiveFrom::ProcessLimit { .. } => {
             directives(&row.id, tree, &[], &mut found);
@@ -86,7 +80,7 @@ fn said(row: &Parameter, tree: &[Plain]) -> Vec<String> {
     found.into_iter().map(own_words).collect()
 }
 
-/// Blocks that say again what is said around them.
+/// Blocks that can override directives of the blocks around them.
 const INNER: [&str; 4] = ["server", "location", "if", "limit_except"];
 
 fn directives<'t>(name: &str, block: &'t [Plain], inner: &[&str], found: &mut Vec<&'t Plain>) {
@@ -99,7 +93,7 @@ fn directives<'t>(name: &str, block: &'t [Plain], inner: &[&str], found: &mut Ve
     }
 }
 
-/// A directive without what stays the user's in it.
+/// Returns a directive's words, without those that stay the user's.
 fn own_words(directive: &Plain) -> String {
     let words = directive.arguments.iter().map(String::as_str);
     let words: Vec<&str> = match &*directive.name {
@@ -110,7 +104,7 @@ fn own_words(directive: &Plain) -> String {
     text.replace("shared:SSL:", "shared:weir:")
 }
 
-/// Checks that a level is what a configuration says wherever it says anything.
+/// Checks that a configuration sets a row to this level in every place where it sets the row.
 fn check_said(name: &str, row: &Parameter, level: &str, tree: &[Plain]) {
     // Logs keep their files, formats and conditions; `logs_keep_…` has those.
     if row.id == "access_log" && level != "off" {
@@ -119,17 +113,13 @@ fn check_said(name: &str, row: &Parameter, level: &str, tree: &[Plain]) {
     let said = said(row, tree);
     let read: Vec<Option<String>> = said.iter().map(|it| row.read_back(Some(it))).collect();
     let expected = Some(level.to_owned());
-    assert!(
-        read.iter().all(|it| *it == expected),
-        "{name}: {} is to be {level}: {said:?}",
-        row.id
-    );
+    assert!(read.iter().all(|it| *it == expected), "{name}: {} is to be {level}: {said:?}", row.id);
     let is_written = !row.directives(level).is_empty();
     assert_eq!(read.is_empty(), !is_written, "{name}: {} {level}", row.id);
 }
 
-/// All rows and levels, put into force in every configuration that nginx can be asked about:
-/// accepted, in force wherever it is said, and there is nothing left to do.
+/// Puts all rows and levels into force in every configuration that nginx can check: nginx accepts each result, the
+/// level is in force everywhere, and a second change finds nothing to do.
 #[test]
 fn every_level_is_accepted_by_nginx() {
     let catalog = catalog();

@@ -21,17 +21,17 @@ use weir_parameters::{Catalog, Parameter};
 
 use crate::support::with_tls;
 
-/// Folders of `tests/data/nginx`, each a configuration.
+/// Returns the folders of `tests/data/nginx`, each with one configuration.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     "beside cache conditions debian endless grpc limits listeners logs lua mail \
      maps minified nested proxy quotes scripts static stream tls websocket wordpress"
         .split(' ')
 }
 
-/// Those that need modules that Debian's nginx does not load by itself.
+/// Configurations that need modules which Debian's nginx does not load by itself.
 pub(crate) const FOREIGN: [&str; 4] = ["lua", "mail", "scripts", "stream"];
 
-/// Those that nginx can be asked about.
+/// Returns the configurations that nginx can check.
 pub(crate) fn checkable() -> impl Iterator<Item = &'static str> {
     all().filter(|name| !FOREIGN.contains(name))
 }
@@ -42,15 +42,11 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// A copy of a configuration of `tests/data/nginx`, where `ROOT` is the copy's folder, with
-    /// every file's text passed through `rewrite`.
+    /// Copies a configuration of `tests/data/nginx`, with `ROOT` replaced by the copy's folder, and every file's text
+    /// passed through `rewrite`.
     pub(crate) fn rewritten(name: &str, rewrite: impl Fn(&str) -> String) -> User {
-        let user = User {
-            folder: tempfile::tempdir().unwrap(),
-        };
-        let data = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/data/nginx")
-            .join(name);
+        let user = User { folder: tempfile::tempdir().unwrap() };
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nginx").join(name);
         user.copy(&data, user.folder.path(), &rewrite);
         user.write_certificate();
         user
@@ -60,7 +56,7 @@ impl User {
         User::rewritten(name, str::to_owned)
     }
 
-    /// A configuration of one file.
+    /// Creates a configuration of one file.
     pub(crate) fn with(text: &str) -> User {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("nginx.conf"), text).unwrap();
@@ -103,7 +99,7 @@ impl User {
     }
 }
 
-/// A certificate and its key, which take long to make.
+/// A certificate and its key, made once because that takes long.
 static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(crate::support::certificate);
 
 pub(crate) fn catalog() -> Catalog {
@@ -115,7 +111,6 @@ pub(crate) fn row<'a>(catalog: &'a Catalog, id: &str) -> &'a Parameter {
     catalog.get(ProxyKind::Nginx, id).unwrap()
 }
 
-/// The configuration with these settings.
 pub(crate) fn set(source: &Source, settings: &[(&str, &str)]) -> Source {
     change(source, settings).unwrap()
 }
@@ -125,17 +120,12 @@ pub(crate) fn change(
     settings: &[(&str, &str)],
 ) -> Result<Source, ConfigurationError> {
     let catalog = catalog();
-    let wanted: Vec<Wanted<'_>> = settings
-        .iter()
-        .map(|&(id, level)| Wanted {
-            row: row(&catalog, id),
-            level,
-        })
-        .collect();
+    let wanted: Vec<Wanted<'_>> =
+        settings.iter().map(|&(id, level)| Wanted { row: row(&catalog, id), level }).collect();
     nginx::change(source, &wanted)
 }
 
-/// What `nginx -V` prints.
+/// Returns the output of `nginx -V`.
 pub(crate) fn build() -> String {
     let output = Command::new(PROGRAM).arg("-V").output().unwrap();
     String::from_utf8(output.stderr).unwrap()
@@ -143,44 +133,33 @@ pub(crate) fn build() -> String {
 
 const PROGRAM: &str = "/usr/sbin/nginx";
 
-/// Writes a copy below its prefix; its main file.
+/// Writes a copy below its prefix; returns the path of its main file.
 fn copy(source: &Source, surroundings: &Surroundings<'_>) -> PathBuf {
     let adapted = nginx::adapt(source, surroundings, &build()).unwrap();
     for folder in ["logs", "temp", "run"] {
         fs::create_dir(surroundings.prefix.join(folder)).unwrap();
     }
-    adapted
-        .write_below(&surroundings.prefix.join("conf"))
-        .unwrap()
+    adapted.write_below(&surroundings.prefix.join("conf")).unwrap()
 }
 
-/// nginx with a copy.
+/// Returns the command that runs nginx with a copy.
 fn command(prefix: &Path, main: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     let log = prefix.join("logs/error.log");
-    command.args([
-        "-p".as_ref(),
-        prefix,
-        "-c".as_ref(),
-        main,
-        "-e".as_ref(),
-        &log,
-    ]);
+    command.args(["-p".as_ref(), prefix, "-c".as_ref(), main, "-e".as_ref(), &log]);
     command
 }
 
-/// A copy of a configuration that nginx can be run with.
+/// A copy of a configuration that nginx can run.
 pub(crate) struct Copy {
     pub(crate) prefix: TempDir,
     pub(crate) main: PathBuf,
 }
 
-/// For those loads, in clear and over TLS, that the configuration has something for.
+/// Returns surroundings with those loads, in clear and over TLS, for which the configuration has a listener.
 fn surroundings<'a>(prefix: &'a Path, source: &Source) -> Surroundings<'a> {
     let mut surroundings = with_tls(prefix);
-    surroundings
-        .asks
-        .retain(|ask| nginx::asked(source, &ask.spec, "").is_ok());
+    surroundings.asks.retain(|ask| nginx::asked(source, &ask.spec, "").is_ok());
     surroundings
 }
 
@@ -196,7 +175,7 @@ impl Copy {
         command.arg(option).output().unwrap()
     }
 
-    /// What nginx prints as its configuration; it must accept it.
+    /// Returns the configuration as nginx prints it, after checking that nginx accepts it.
     pub(crate) fn accepted(&self, what: &str) -> String {
         let output = self.nginx("-T");
         let words = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Connections to origin servers that are really kept: maps of `$http_upgrade`, and groups that are made.
+//! Connections to origin servers that are kept: maps of `$http_upgrade`, and groups that are made.
 
 use weir_configuration::{Source, diff};
 
@@ -7,21 +7,22 @@ use crate::support::must_have;
 
 const KEPT: [(&str, &str); 1] = [("origin_keepalive", "32")];
 
-/// The configuration with these lines in `http`, the ones of them in a server.
+/// Returns a configuration with these lines in `http` and in a server.
 fn user(http: &str, server: &str) -> User {
     User::with(&format!(
         "events {{ }}\nhttp {{\n{http}    server {{\n        listen 80;\n{server}    }}\n}}\n"
     ))
 }
 
-/// What is added and taken away; nginx accepts it, and nothing is left to do.
+/// Returns the added and removed lines, after checking that nginx accepts the result and a second change finds nothing
+/// to do.
 fn changed_lines(source: &Source) -> Vec<String> {
     let after = set(source, &KEPT);
     assert_eq!(set(&after, &KEPT), after, "nothing is left to do");
     Copy::of(&after).accepted("kept connections");
     let diff = diff(source, &after);
-    let lines = diff.lines().filter(|line| line.starts_with(['+', '-']));
-    lines
+    diff.lines()
+        .filter(|line| line.starts_with(['+', '-']))
         .filter(|line| !line.starts_with("+++") && !line.starts_with("---"))
         .map(str::to_owned)
         .collect()
@@ -46,10 +47,7 @@ fn a_map_closes_no_connection_of_a_request_that_asks_for_no_upgrade() {
             "        default upgrade;\n        \"\" Close;\n",
             &["-        \"\" Close;", "+        \"\" \"\";"],
         ),
-        (
-            "        websocket upgrade;\n        default close;\n",
-            &["+        '' '';"],
-        ),
+        ("        websocket upgrade;\n        default close;\n", &["+        '' '';"]),
         ("        default upgrade;\n        '' '';\n", &[]),
         ("        default upgrade;\n        '' keep-alive;\n", &[]),
         ("        default upgrade;\n", &[]),
@@ -73,31 +71,22 @@ fn a_variable_that_serves_others_too_is_told_where_it_is_a_header() {
         "    map $http_upgrade $connection_upgrade {{ default upgrade; '' close; }}\n{GROUP}"
     );
     for (other, by) in [
-        (
-            "        add_header X-Was $connection_upgrade;\n",
-            "add_header",
-        ),
-        (
-            "        if ($connection_upgrade = close) { return 400; }\n",
-            "if",
-        ),
+        ("        add_header X-Was $connection_upgrade;\n", "add_header"),
+        ("        if ($connection_upgrade = close) { return 400; }\n", "if"),
         ("        set $was \"a${connection_upgrade}\";\n", "set"),
     ] {
         let error = change(&user(&map, &format!("{other}{SOCKET}")).read(), &KEPT).unwrap_err();
         must_have(&error, &["$connection_upgrade", by, "`origin_keepalive`"]);
         // At the header, and with what to write there.
         assert_eq!(error.line, 12, "{error}");
-        must_have(
-            error.hint.unwrap(),
-            &["'' '';", "Connection $connection_upgrade_kept"],
-        );
+        must_have(error.hint.unwrap(), &["'' '';", "Connection $connection_upgrade_kept"]);
     }
     let map = format!("{map}    map $connection_upgrade $other {{ close 1; }}\n");
     let error = change(&user(&map, SOCKET).read(), &KEPT).unwrap_err();
     must_have(error, &["`map` in line 5"]);
 }
 
-/// One that is no websocket has its own header, whatever the variable is for.
+/// A location without WebSocket gets its own header, regardless of the variable's other uses.
 #[test]
 fn a_location_without_upgrade_gets_the_header_and_leaves_the_map() {
     let http = format!(
@@ -196,7 +185,7 @@ fn an_origin_server_without_a_port_gives_a_group_its_name() {
     );
 }
 
-/// Its name is neither in the handshake nor verified by default; port 443 has to be said.
+/// By default the name is neither in the handshake nor verified; port 443 has to be written.
 #[test]
 fn an_origin_server_behind_tls_gets_a_group_where_nobody_sees_its_name() {
     let location = "        location / {\n            proxy_pass https://back.example/x;\n        }\n        \
@@ -218,7 +207,7 @@ fn an_origin_server_behind_tls_gets_a_group_where_nobody_sees_its_name() {
     assert_eq!(text.matches("server back.example").count(), 2, "{text}");
 }
 
-/// One for each server, whoever names it, beside a group of the same name.
+/// Each server gets one group, regardless of how many locations name it, even beside a group of the same name.
 #[test]
 fn a_group_is_made_once_and_its_name_is_free() {
     let location = |path: &str, to: &str| {
@@ -229,28 +218,15 @@ fn a_group_is_made_once_and_its_name_is_free() {
     let server =
         location("/a", "localhost:81/") + &location("/b", "localhost:81") + &location("/c", "app");
     let http = GROUP.replace("app", "localhost-81") + GROUP;
-    let text = set(&user(&http, &server).read(), &KEPT).files[0]
-        .text
-        .clone();
+    let text = set(&user(&http, &server).read(), &KEPT).files[0].text.clone();
     assert_eq!(text.matches("server localhost:81;").count(), 1, "{text}");
     must_have(
         &text,
-        &[
-            "upstream localhost-81-2 {",
-            "http://localhost-81-2/;",
-            "http://localhost-81-2;",
-        ],
+        &["upstream localhost-81-2 {", "http://localhost-81-2/;", "http://localhost-81-2;"],
     );
     let unix = location("/", "unix:/run/app.sock:/x/");
     let text = set(&user("", &unix).read(), &KEPT).files[0].text.clone();
-    must_have(
-        &text,
-        &[
-            "upstream app.sock {",
-            "server unix:/run/app.sock;",
-            "http://app.sock/x/;",
-        ],
-    );
+    must_have(&text, &["upstream app.sock {", "server unix:/run/app.sock;", "http://app.sock/x/;"]);
 }
 
 #[test]
@@ -267,13 +243,12 @@ fn a_group_that_would_change_requests_is_offered_with_its_reason() {
         ("", "http://back.example:80/x?room=$arg_room", "looks back.example:80 up for each request"),
     ];
     for (lines, target, why) in rows {
-        let server = match lines.contains("redirect") {
-            true => format!(
+        let server = if lines.contains("redirect") {
+            format!(
                 "        location / {{\n    {lines}            proxy_pass {target};\n        }}\n"
-            ),
-            false => format!(
-                "{lines}        location / {{\n            proxy_pass {target};\n        }}\n"
-            ),
+            )
+        } else {
+            format!("{lines}        location / {{\n            proxy_pass {target};\n        }}\n")
         };
         let error = change(&user("", &server).read(), &KEPT).unwrap_err();
         must_have(&error, &[why, "`origin_keepalive`"]);

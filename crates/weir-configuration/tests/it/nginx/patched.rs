@@ -1,4 +1,4 @@
-//! Diffs are what `patch` and `git apply` take, and their reverts.
+//! Diffs and their reverses are accepted by `patch` and `git apply`.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use weir_configuration::{Source, SourceFile, diff};
 
 use super::{User, all, set};
 
-/// Runs a program that takes a patch below a folder, with `patch` at its standard input.
+/// Runs a program that applies a patch below a folder, with `patch` at its standard input.
 fn run(program: &[&str], source: &Source, patch: &str) -> Result<Vec<String>, String> {
     let root = tempfile::tempdir().unwrap();
     let below = |file: &SourceFile| root.path().join(file.path.strip_prefix("/").unwrap());
@@ -34,8 +34,7 @@ fn run(program: &[&str], source: &Source, patch: &str) -> Result<Vec<String>, St
         let words = [output.stdout, output.stderr].concat();
         return Err(String::from_utf8_lossy(&words).into_owned());
     }
-    let read = |file: &SourceFile| fs::read_to_string(below(file)).unwrap();
-    Ok(source.files.iter().map(read).collect())
+    Ok(source.files.iter().map(|file| fs::read_to_string(below(file)).unwrap()).collect())
 }
 
 fn check(before: &Source, after: &Source) {
@@ -56,16 +55,12 @@ fn check(before: &Source, after: &Source) {
     }
 }
 
-/// An include may reach into a folder in which others name files.
+/// An include may reach into a folder in which other users name files.
 #[test]
 fn a_name_of_a_file_begins_no_header_of_its_own() {
     let name = "/etc/a \"b\\\t\u{e4}\n--- a/etc/passwd\n+++ b/etc/passwd\n@@ -0,0 +1 @@\n+x";
-    let source = |text: &str| {
-        Source::new(vec![SourceFile {
-            path: name.into(),
-            text: text.to_owned(),
-        }])
-    };
+    let source =
+        |text: &str| Source::new(vec![SourceFile { path: name.into(), text: text.to_owned() }]);
     check(&source("gzip off;\n"), &source("gzip on;\n"));
 }
 
@@ -78,11 +73,8 @@ fn patch_and_git_apply_take_every_change_and_its_revert() {
         ("access_log", "off"),
     ];
     type Rewrite = fn(&str) -> String;
-    let spellings: [Rewrite; 3] = [
-        str::to_owned,
-        |text| text.replace('\n', "\r\n"),
-        |text| text.trim_end().to_owned(),
-    ];
+    let spellings: [Rewrite; 3] =
+        [str::to_owned, |text| text.replace('\n', "\r\n"), |text| text.trim_end().to_owned()];
     for name in all().filter(|name| *name != "stream") {
         for rewrite in spellings {
             let before = User::rewritten(name, rewrite).read();
@@ -94,10 +86,7 @@ fn patch_and_git_apply_take_every_change_and_its_revert() {
 }
 
 fn source(path: &str, text: &str) -> Source {
-    Source::new(vec![SourceFile {
-        path: path.into(),
-        text: text.to_owned(),
-    }])
+    Source::new(vec![SourceFile { path: path.into(), text: text.to_owned() }])
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Nothing is lost in reading, and what is read is what nginx reads.
+//! Reading loses nothing, and gives the same result as nginx.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use weir_configuration::{SourceFile, nginx};
 use super::{Copy, User, all};
 use crate::support::listed;
 
-/// The words of a tree, however they are spelled.
+/// Collects the words of a tree by their meaning.
 fn words(directives: &[Directive], into: &mut Vec<String>) {
     for directive in directives {
         into.push(directive.name.text.clone());
@@ -83,18 +83,9 @@ fn blocks_of_lua_end_where_they_end() {
     let tree = syntax::parse(&source.files[0].text).unwrap();
     let http = tree.directives.iter().find(|it| it.is("http")).unwrap();
     let names = |of: &Directive| -> Vec<String> {
-        of.children()
-            .iter()
-            .map(|it| it.name.text.clone())
-            .collect()
+        of.children().iter().map(|it| it.name.text.clone()).collect()
     };
-    let lua = [
-        "lua_package_path",
-        "lua_shared_dict",
-        "init_by_lua_block",
-        "upstream",
-        "server",
-    ];
+    let lua = ["lua_package_path", "lua_shared_dict", "init_by_lua_block", "upstream", "server"];
     assert_eq!(names(http), lua);
     let upstream = ["server", "balancer_by_lua_block", "keepalive"];
     assert_eq!(names(&http.children()[3]), upstream);
@@ -105,14 +96,11 @@ fn files_come_in_nginx_s_order_and_once() {
     let user = User::of("nested");
     let source = user.read();
     let folder = user.folder.path().canonicalize().unwrap();
-    let below = |file: &SourceFile| {
-        file.path
-            .strip_prefix(&folder)
-            .unwrap()
-            .display()
-            .to_string()
-    };
-    let names: Vec<String> = source.files.iter().map(below).collect();
+    let names: Vec<String> = source
+        .files
+        .iter()
+        .map(|file| file.path.strip_prefix(&folder).unwrap().display().to_string())
+        .collect();
     assert_eq!(
         names.join(" "),
         "nginx.conf main.conf events.conf conf.d/10-proxy.conf conf.d/20-upstreams.conf servers.list \
@@ -126,11 +114,7 @@ fn files_come_in_nginx_s_order_and_once() {
 fn a_pattern_takes_no_hidden_files_and_a_link_is_read_where_it_leads() {
     let user = User::of("debian");
     user.write("sites-available/shop", "server { listen 81; }\n");
-    symlink(
-        "../sites-available/shop",
-        user.folder.path().join("sites-enabled/shop"),
-    )
-    .unwrap();
+    symlink("../sites-available/shop", user.folder.path().join("sites-enabled/shop")).unwrap();
     let source = user.read();
     let last = &source.files.last().unwrap().path;
     assert!(last.ends_with("sites-available/shop"), "{last:?}");
@@ -171,7 +155,7 @@ fn listeners_are_found_with_their_places() {
     assert_eq!(tls.iter().filter(|it| it.tls).count(), 2);
 }
 
-/// Whichever of its servers says so (`ngx_http_add_addresses`).
+/// `ssl` of any server on the socket counts (`ngx_http_add_addresses`).
 #[test]
 fn tls_is_the_socket_s() {
     let user = User::with(
@@ -215,7 +199,7 @@ fn what_nginx_prints_reads_back_as_what_it_was_given() {
 }
 
 proptest! {
-    /// Words in quotes mean what they say, and no text makes the reader panic.
+    /// Words in quotes keep their meaning, and no text makes the reader panic.
     #[test]
     fn any_words_are_read_and_any_text_is_answered(
         words in prop::collection::vec(any::<String>(), 1..4),

@@ -1,4 +1,4 @@
-//! Bad input is told with its place.
+//! Errors for bad input name its place.
 
 use std::path::Path;
 
@@ -76,11 +76,7 @@ fn what_is_not_nginx_s_language_is_told_with_its_place() {
     ];
     for (text, line, column, what) in rows {
         let error = refused(&User::with(text));
-        assert_eq!(
-            (error.line, error.column),
-            (line, column),
-            "{text:?} {error}"
-        );
+        assert_eq!((error.line, error.column), (line, column), "{text:?} {error}");
         must_have(error, &[what]);
     }
     let deep = "a{".repeat(100_000);

@@ -1,14 +1,10 @@
-//! Changes as the author of a file would have made them.
+//! Changes look as if the author of the file had made them.
 
 use super::{Copy, User, set};
 use crate::support::text;
 
-/// What `http` holds, the settings, and what it holds then.
-type Row = (
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    &'static str,
-);
+/// Contents of `http`, the settings, and the contents of `http` afterwards.
+type Row = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[

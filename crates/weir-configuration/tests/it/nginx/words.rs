@@ -1,4 +1,4 @@
-//! Words, quotes and blocks are nginx's.
+//! Words, quotes and blocks are read as nginx reads them.
 
 use weir_configuration::nginx::{Plain, directives};
 
@@ -14,10 +14,7 @@ fn plain(line: usize, words: &[&str]) -> Plain {
 }
 
 fn block(line: usize, words: &[&str], inner: Vec<Plain>) -> Plain {
-    Plain {
-        block: Some(inner),
-        ..plain(line, words)
-    }
+    Plain { block: Some(inner), ..plain(line, words) }
 }
 
 #[test]
@@ -36,10 +33,7 @@ fn quotes_escapes_comments_and_braces_are_told_apart() {
     let answer = plain(9, &["return", "200", "${host}x"]);
     let location = block(9, &["location", "~", r"\.php$"], vec![answer]);
     // Neither entries nor Lua are directives.
-    let entries = vec![
-        plain(7, &["default", ""]),
-        plain(7, &[r"~^/\d+\.x$", "a\\b\tc"]),
-    ];
+    let entries = vec![plain(7, &["default", ""]), plain(7, &[r"~^/\d+\.x$", "a\\b\tc"])];
     let map = block(7, &["map", "$uri", "$x"], Vec::new());
     let map = Plain { entries, ..map };
     let lua = block(8, &["content_by_lua_block"], Vec::new());
@@ -47,17 +41,10 @@ fn quotes_escapes_comments_and_braces_are_told_apart() {
     let format = r#"$remote_addr "$request" it's"#;
     let log = Plain {
         on_one_line: false,
-        ..plain(
-            5,
-            &["log_format", "a", format, "two;{}", "plain#not-a-comment"],
-        )
+        ..plain(5, &["log_format", "a", format, "two;{}", "plain#not-a-comment"])
     };
     let http = block(4, &["http"], vec![log, map, lua, server]);
-    let events = block(
-        3,
-        &["events"],
-        vec![plain(3, &["worker_connections", "768"])],
-    );
+    let events = block(3, &["events"], vec![plain(3, &["worker_connections", "768"])]);
     let expected = vec![plain(3, &["user", "www-data"]), events, http];
     assert_eq!(directives(text), Ok(expected));
 }
@@ -80,11 +67,7 @@ fn what_nginx_would_refuse_is_refused_with_its_line() {
         (";", 1, "a directive has no name"),
         ("{ }", 1, "a directive has no name"),
         ("a;\nb \"x;\n\n", 2, "a quote is not closed"),
-        (
-            "a \"x\"y;",
-            1,
-            "there is something right behind a closing quote",
-        ),
+        ("a \"x\"y;", 1, "there is something right behind a closing quote"),
     ] {
         let error = directives(text).unwrap_err();
         assert_eq!((error.line, error.what), (line, what), "{text:?}");

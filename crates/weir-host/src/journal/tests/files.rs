@@ -1,8 +1,8 @@
-//! What is on the disk: half lines, other boots, damage, other versions.
+//! Tests of the journal's file: incomplete lines, other boots, damage, other versions.
 
 use super::*;
 
-/// What the journal and the settings were at some moment.
+/// State of the journal and of the settings at one moment.
 struct Moment {
     bytes: Vec<u8>,
     values: BTreeMap<String, String>,
@@ -15,7 +15,7 @@ fn moment(host: &Host) -> Moment {
     }
 }
 
-/// A session with every kind of line, as it was after each step: the settings are those from before
+/// Returns the state after each step of a session that writes every kind of line. The settings are those from before
 /// the next line, since a line is on the disk before its change is made.
 fn moments() -> Vec<Moment> {
     let host = Host::new();
@@ -33,7 +33,6 @@ fn moments() -> Vec<Moment> {
     moments
 }
 
-/// The power goes while a line is written, at each of its bytes.
 #[test]
 fn a_journal_cut_at_any_byte_still_puts_everything_back() {
     let moments = moments();
@@ -57,7 +56,7 @@ fn a_journal_cut_at_any_byte_still_puts_everything_back() {
     assert!(cuts > 300, "{cuts}");
 }
 
-/// Also while it is being restored: what is written down then follows what was done.
+/// A restore writes a line after the change that the line records.
 #[test]
 fn a_restore_cut_at_any_byte_can_be_done_again() {
     let last = moments().pop().unwrap();
@@ -139,15 +138,13 @@ fn another_version_is_refused() {
     assert!(refused.to_string().ends_with(words), "{refused}");
 }
 
-/// The format, byte for byte: a later weir must be able to undo what this one did.
+/// The format is fixed byte for byte: a later weir must be able to undo what this one did.
 #[test]
 fn the_format_is_this() {
     let host = Host::new();
     let mut journal = host.changed(&[("a", "1")]);
     journal.restore();
-    let Header {
-        boot, pid, since, ..
-    } = &journal.header;
+    let Header { boot, pid, since, .. } = &journal.header;
     let expected = format!(
         r#"{{"journal":"weir-journal/1","boot":"{boot}","pid":{pid},"since":"{since}","purpose":"a test"}}
 {{"ahead":{{"key":{{"sysctl":"fake.a"}},"before":"0","given":["1"]}}}}

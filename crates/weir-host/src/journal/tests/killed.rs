@@ -16,7 +16,7 @@ const ROLE: &str = "WEIR_TEST_JOURNAL_ROLE";
 const STEPS: &str = "WEIR_TEST_JOURNAL_STEPS";
 const FOLDER: &str = "WEIR_TEST_JOURNAL_FOLDER";
 
-/// The kernel, reached so many times and no more.
+/// The kernel's settings, with a SIGKILL to this process after so many accesses.
 struct Fatal(AtomicUsize);
 
 impl Fatal {
@@ -45,11 +45,7 @@ impl Settings for Fatal {
 }
 
 fn keys() -> [Key; 3] {
-    let names = [
-        "core.somaxconn",
-        "ipv4.ip_local_port_range",
-        "ipv4.ip_local_reserved_ports",
-    ];
+    let names = ["core.somaxconn", "ipv4.ip_local_port_range", "ipv4.ip_local_reserved_ports"];
     names.map(|name| Key::Sysctl(format!("net.{name}")))
 }
 
@@ -57,7 +53,7 @@ fn values() -> Vec<String> {
     keys().iter().map(|key| Kernel.read(key).unwrap()).collect()
 }
 
-/// The process that is killed; a test among others when it is not started by [`run`].
+/// Process that is killed; does nothing as an ordinary test, if [`run`] did not start it.
 #[test]
 fn child() {
     let Ok(role) = env::var(ROLE) else {
@@ -72,9 +68,7 @@ fn child() {
     let [backlog, ports, reserved] = keys();
     let mut journal = Journal::open_with(&folder, "a test", Box::new(fatal)).unwrap();
     journal.change(&backlog, "511").unwrap();
-    journal
-        .announce(&ports, &texts(&["20000 30000", "30000 40000"]))
-        .unwrap();
+    journal.announce(&ports, &texts(&["20000 30000", "30000 40000"])).unwrap();
     journal.give(&ports, "20000 30000").unwrap();
     journal.give(&ports, "30000 40000").unwrap();
     journal.change(&reserved, "35000-35010").unwrap();
@@ -99,7 +93,7 @@ fn run(role: &str, folder: &Path, steps: usize) -> ExitStatus {
         .unwrap()
 }
 
-/// Whether it was killed, not ended; a failure of its own is one of this test.
+/// Returns true if the process was killed; panics if it failed otherwise.
 fn was_killed(status: ExitStatus) -> bool {
     let killed = status.signal() == Some(Signal::KILL.as_raw());
     assert!(killed || status.success(), "{status}");

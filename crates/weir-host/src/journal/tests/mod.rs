@@ -1,4 +1,4 @@
-//! The journal against settings that do not exist, so that all may be done to them.
+//! Tests of the journal on simulated settings, to which anything may be done.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,14 +15,14 @@ mod killed;
 mod sequences;
 mod trust;
 
-/// The settings of a host that does not exist.
+/// Settings of a simulated host.
 #[derive(Debug, Clone, Default)]
 struct Fake(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     values: BTreeMap<String, String>,
-    /// How many more times the kernel is reached before weir is dead; `None`: it lives.
+    /// Number of accesses to the kernel left before weir is dead; `None` if it is alive.
     steps: Option<usize>,
     writes: usize,
 }
@@ -32,18 +32,16 @@ impl Fake {
         self.0.lock().unwrap()
     }
 
-    /// As somebody else does it.
+    /// Sets a value as somebody else would.
     fn set(&self, key: &Key, value: &str) {
-        self.state()
-            .values
-            .insert(key.to_string(), value.to_owned());
+        self.state().values.insert(key.to_string(), value.to_owned());
     }
 
     fn get(&self, key: &Key) -> String {
         self.state().values[&key.to_string()].clone()
     }
 
-    /// The values of `a`, `b` and `c`.
+    /// Returns the values of `a`, `b` and `c`.
     fn all(&self) -> String {
         ["a", "b", "c"].map(|name| self.get(&key(name))).join(" ")
     }
@@ -66,8 +64,8 @@ impl Fake {
 }
 
 impl State {
-    /// What is dead reaches nothing. It cannot write to the journal either: each line follows or
-    /// precedes something that has just failed.
+    /// Counts an access to the kernel; fails if weir is dead. A dead weir cannot write to the journal either: each line
+    /// follows or precedes an access that has just failed.
     fn step(&mut self) -> Result<(), SettingError> {
         match &mut self.steps {
             Some(0) => Err(SettingError::Refused("weir is dead".to_owned())),
@@ -88,7 +86,7 @@ impl Settings for Fake {
         value.cloned().ok_or(SettingError::Absent)
     }
 
-    /// Takes all values as they are, but rounds those that begin with `~` and refuses `!`.
+    /// Accepts all values unchanged, but rounds those that begin with `~` and refuses `!`.
     fn write(&self, key: &Key, value: &str) -> Result<(), SettingError> {
         let mut state = self.state();
         state.step()?;
@@ -96,11 +94,7 @@ impl Settings for Fake {
         if value == "!" {
             return Err(SettingError::Refused("Invalid argument".to_owned()));
         }
-        let taken = if value.starts_with('~') {
-            "rounded"
-        } else {
-            value
-        };
+        let taken = if value.starts_with('~') { "rounded" } else { value };
         let present = state.values.get_mut(&key.to_string());
         *present.ok_or(SettingError::Absent)? = taken.replace(' ', "\t");
         Ok(())
@@ -121,7 +115,7 @@ struct Host {
 }
 
 impl Host {
-    /// With settings `a`, `b` and `c`, all `0`.
+    /// Creates a host with settings `a`, `b` and `c`, all `0`.
     fn new() -> Host {
         let settings = Fake::default();
         for name in ["a", "b", "c"] {
@@ -150,7 +144,7 @@ impl Host {
         self.settings.revive();
     }
 
-    /// One that has given these settings these values.
+    /// Opens a journal that has given these settings these values.
     fn changed(&self, values: &[(&str, &str)]) -> Journal {
         let mut journal = self.open().unwrap();
         for (name, value) in values {
@@ -171,8 +165,7 @@ impl Host {
 }
 
 fn outcomes(restored: Vec<Restored>) -> Vec<(String, Outcome)> {
-    let pair = |one: Restored| (one.key.to_string(), one.outcome);
-    restored.into_iter().map(pair).collect()
+    restored.into_iter().map(|one| (one.key.to_string(), one.outcome)).collect()
 }
 
 fn put_back(name: &str) -> (String, Outcome) {
@@ -257,11 +250,7 @@ fn a_value_that_the_kernel_rounds_or_refuses_does_not_stay() {
     let mut journal = host.open().unwrap();
     for (name, value, words) in [
         ("a", "~7", "fake.a was set to `~7` and became `rounded`"),
-        (
-            "b",
-            "!",
-            "cannot give the value `!` to fake.b: Invalid argument",
-        ),
+        ("b", "!", "cannot give the value `!` to fake.b: Invalid argument"),
         ("none", "1", "there is no setting fake.none here"),
     ] {
         let refused = journal.change(&key(name), value).unwrap_err();
@@ -349,11 +338,14 @@ fn one_weir_at_a_time() {
 #[test]
 fn journals_have_one_place_for_each_user() {
     let folder = |set: &[(&str, &str)], is_root, home: Option<&str>| {
-        let variable = |name: &str| {
-            let found = set.iter().find(|(set, _)| *set == name);
-            found.map(|(_, value)| PathBuf::from(value))
-        };
-        default_folder(variable, is_root, home.map(PathBuf::from))
+        default_folder(
+            |name| {
+                let found = set.iter().find(|(set, _)| *set == name);
+                found.map(|(_, value)| PathBuf::from(value))
+            },
+            is_root,
+            home.map(PathBuf::from),
+        )
     };
     let (own, state) = (("WEIR_JOURNAL", "/j"), ("XDG_STATE_HOME", "/state"));
     let home = Some("/home/u");

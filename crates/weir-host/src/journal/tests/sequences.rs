@@ -1,23 +1,22 @@
-//! Whatever happens in whatever order, no value of weir's is left.
+//! Property tests: whatever happens in whatever order, no value of weir's is left.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Values of weir's begin with `w`, those of others with `f`.
+/// An event of a session. Values of weir's begin with `w`, values of others with `f`.
 #[derive(Debug, Clone)]
 enum Event {
     Change(usize, String),
     Announce(usize, Vec<String>),
     Give(usize, String),
-    /// Somebody else changes a setting.
     Foreign(usize, String),
-    /// From now on, weir reaches the kernel so many times more.
+    /// weir is dead after so many more accesses to the kernel.
     Doom(usize),
-    /// weir is killed, and leaves this share of a line (per mille), and a restore is killed too,
-    /// after so many steps.
+    /// weir is killed and leaves this share of a line (per mille); with a number, a restore is killed too, after so
+    /// many accesses.
     Kill(usize, Option<usize>),
-    /// An orderly end, or one in which nobody shows what became of the settings.
+    /// An orderly end; false if nobody shows the outcomes of the settings.
     End(bool),
 }
 
@@ -86,7 +85,7 @@ impl World {
         }
     }
 
-    /// The power went while a line was written.
+    /// Appends part of a line, as if the power failed during the write.
     fn tear(&self, share: usize) {
         let line = r#"{"ahead":{"key":{"sysctl":"fake.a"},"before":"w1","given":["0"]}}"#;
         if let Ok(mut bytes) = fs::read(self.host.file()) {
@@ -95,7 +94,7 @@ impl World {
         }
     }
 
-    /// Restores, and looks at what became of it.
+    /// Restores, and checks the outcome.
     fn settle(&mut self) {
         self.kill(0, None);
         let before = self.host.settings.state().values.clone();

@@ -1,10 +1,10 @@
-//! What is not believed: a journal that others could have written, and settings that weir never changes.
+//! Tests of what is refused: a journal that others could have written, and settings that weir never changes.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
-/// That nobody acts on the journal, and what they say.
+/// Asserts that nothing acts on the journal; returns the error message.
 fn must_be_refused(host: &Host, folder: &Path) -> String {
     let refusals = [
         Journal::open_with(folder, "a test", host.settings.boxed()).map(drop),
@@ -12,16 +12,12 @@ fn must_be_refused(host: &Host, folder: &Path) -> String {
         pending_with(folder, &host.settings).map(drop),
     ];
     let words = refusals.map(|refused| refused.expect_err("it is refused"));
-    assert!(
-        words[1]
-            .hint()
-            .is_some_and(|hint| hint.contains("nothing was changed"))
-    );
+    assert!(words[1].hint().is_some_and(|hint| hint.contains("nothing was changed")));
     assert_eq!(host.settings.state().writes, 0);
     words[1].to_string()
 }
 
-/// A journal that gives `a` its value before back.
+/// Leaves a journal that puts the original value of `a` back; returns its content.
 fn left(host: &Host) -> Vec<u8> {
     host.kill(host.changed(&[("a", "1")]));
     host.settings.state().writes = 0;
@@ -83,13 +79,9 @@ fn settings_without_a_row_are_refused_before_any_is_put_back() {
     let host = Host::new();
     let text = String::from_utf8(left(&host)).unwrap();
     let whole = text.clone();
-    for name in [
-        "kernel.core_pattern",
-        "../../etc/passwd",
-        "/etc/passwd",
-        "fake.d",
-        "kernel/core_pattern",
-    ] {
+    for name in
+        ["kernel.core_pattern", "../../etc/passwd", "/etc/passwd", "fake.d", "kernel/core_pattern"]
+    {
         let line = text.lines().nth(1).unwrap().replace("fake.a", name);
         fs::write(host.file(), format!("{whole}{line}\n")).unwrap();
         let words = must_be_refused(&host, host.folder());

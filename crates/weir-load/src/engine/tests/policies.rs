@@ -2,19 +2,19 @@
 
 use super::*;
 
-/// One flow of a trial of some seconds.
+/// Creates a plan of two seconds with one flow, modified by `change`.
 fn one(arrivals: Arrivals, connections: u32, change: impl FnOnce(&mut Flow)) -> Plan {
     let mut plan = plan(arrivals, connections, seconds(2));
     change(&mut plan.flows[0]);
     plan
 }
 
-/// The same, with connections that live so long.
+/// Creates such a plan with connections of a given lifetime.
 fn living(lifetime: Lifetime, arrivals: Arrivals, connections: u32) -> Plan {
     one(arrivals, connections, |flow| flow.lifetime = lifetime)
 }
 
-/// The same, with as many as `depth` requests in flight on a connection.
+/// Creates such a plan with up to `depth` requests in flight per connection.
 fn piped(depth: u16, arrivals: Arrivals, connections: u32) -> Plan {
     one(arrivals, connections, |flow| flow.pipeline = depth)
 }
@@ -53,12 +53,7 @@ fn a_request_whose_connection_is_not_opened_in_time_is_counted_once() {
     let mut plan = living(Lifetime::Request, constant(100.0), 10);
     plan.flows[0].timeout = Duration::from_millis(100);
     let all = simulate_with(&plan, steady(MS), |reactor| reactor.lose = 3).all();
-    let kinds: Vec<_> = all
-        .errors
-        .counts()
-        .iter()
-        .map(|e| (e.kind, e.count))
-        .collect();
+    let kinds: Vec<_> = all.errors.counts().iter().map(|e| (e.kind, e.count)).collect();
     assert_eq!(kinds, [(ErrorKind::Connect, 3)]);
     let never = all.censored.in_flight + all.censored.queued;
     assert_eq!((all.completed_whole, never), (197, 0));
@@ -139,11 +134,14 @@ fn a_pipeline_is_answered_to_its_end_before_its_connection_is_renewed() {
 fn requests_behind_the_last_answer_of_a_pipeline_are_lost_and_counted() {
     const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let mut asked = 0_u64;
-    let server = move |_, _, _| {
-        asked += 1;
-        Answer::after(MS, if asked.is_multiple_of(10) { LAST } else { OK })
-    };
-    let all = simulate(&piped(4, Arrivals::Closed, 1), Box::new(server)).all();
+    let all = simulate(
+        &piped(4, Arrivals::Closed, 1),
+        Box::new(move |_, _, _| {
+            asked += 1;
+            Answer::after(MS, if asked.is_multiple_of(10) { LAST } else { OK })
+        }),
+    )
+    .all();
     let errors = all.errors.counts();
     assert!(errors.iter().all(|e| e.kind == ErrorKind::ClosedUnanswered));
     assert!(all.errors.total() > 100);
@@ -173,13 +171,16 @@ fn arrivals_that_belong_to_connections_wait_for_them() {
     let frozen = |assignment| {
         let plan = one(constant(100.0), 10, |flow| flow.assignment = assignment);
         let mut first = None;
-        let server = move |now, conn: ConnId, _| {
-            let since = now - *first.get_or_insert(now);
-            let thaw = (SECOND + SECOND / 2).saturating_sub(since);
-            let frozen = conn == 0 && (SECOND / 2..SECOND + SECOND / 2).contains(&since);
-            Answer::after(if frozen { thaw + MS } else { MS }, OK)
-        };
-        simulate(&plan, Box::new(server)).all()
+        simulate(
+            &plan,
+            Box::new(move |now, conn, _| {
+                let since = now - *first.get_or_insert(now);
+                let thaw = (SECOND + SECOND / 2).saturating_sub(since);
+                let frozen = conn == 0 && (SECOND / 2..SECOND + SECOND / 2).contains(&since);
+                Answer::after(if frozen { thaw + MS } else { MS }, OK)
+            }),
+        )
+        .all()
     };
     let global = frozen(Assignment::Global);
     let bound = frozen(Assignment::PerConnection);
@@ -240,12 +241,7 @@ fn a_trace_is_repeated_arrival_by_arrival() {
 
 #[test]
 fn a_server_that_serves_no_connection_is_not_hammered() {
-    let resets = || {
-        Box::new(|_, _, _| Answer {
-            end: Some((MS / 10, true)),
-            ..Answer::default()
-        })
-    };
+    let resets = || Box::new(|_, _, _| Answer { end: Some((MS / 10, true)), ..Answer::default() });
     // 0, 0.1, 0.3, 0.7 and 1.5 s after the begin, and not every millisecond.
     let turned_away = (Arrivals::Held, Some(MS), 4 * 5..=4 * 6);
     // A second time at once, and then every 100 ms or so, as the machine looks.

@@ -1,4 +1,4 @@
-//! Threads that are woken late, and awake in time all the same.
+//! Threads that wake up late, and are nevertheless awake in time.
 
 use weir_model::spin::Spin;
 use weir_stats::SplitMix64;
@@ -7,19 +7,19 @@ use super::*;
 
 const US: u64 = 1000;
 
-/// What one turn without sleep takes.
+/// Duration of one turn without sleep, nanoseconds.
 const LOOK: u64 = US / 2;
 
-/// What a sleep takes of the CPU.
+/// CPU time of a sleep, nanoseconds.
 const NAP: u64 = 15 * US;
 
-/// What may be spun besides a twentieth of the time.
+/// Allowance for spinning beyond a twentieth of the time, nanoseconds.
 const ALLOWANCE: u64 = 10 * MS;
 
-/// How late the wake-up is that was asked for so long after the begin.
+/// Lateness of a wake-up, in nanoseconds, by its requested time since the beginning.
 type Late = fn(u64, &mut SplitMix64) -> u64;
 
-/// 25 to 75 µs; one in 250 takes a millisecond.
+/// Returns a lateness of 25 to 75 µs; one in 250 is a millisecond.
 fn as_seen(_: u64, random: &mut SplitMix64) -> u64 {
     match random.unit() {
         unit if unit < 0.004 => MS,
@@ -35,12 +35,10 @@ fn punctual_from_the_third_second(at: u64, _: &mut SplitMix64) -> u64 {
     if at < 3 * SECOND { 200 * US } else { 0 }
 }
 
-/// Four seconds of requests that are answered after `service`, on a thread that is woken so late.
+/// Simulates four seconds of requests answered after `service` nanoseconds, on a thread whose wake-ups are late by
+/// `late`.
 fn spinning(arrivals: Arrivals, spin: Spin, service: u64, late: Late) -> Ran {
-    let plan = Plan {
-        spin,
-        ..plan(arrivals, 50, seconds(4))
-    };
+    let plan = Plan { spin, ..plan(arrivals, 50, seconds(4)) };
     let mut random = SplitMix64::new(1);
     simulate_with(&plan, steady(service), |reactor| {
         (reactor.look_ns, reactor.nap_ns) = (LOOK, NAP);
@@ -88,10 +86,7 @@ fn what_is_spun_is_as_long_as_was_asked_for_and_none_where_nothing_is_due() {
     for (arrivals, spin, spun, half) in cases {
         let ran = spinning(arrivals, spin, MS / 10, as_seen);
         assert_in(ran.totals.spun_ns, spun);
-        assert_in(
-            ran.all().histograms.dispatch_lag.value_at_quantile(0.5),
-            half,
-        );
+        assert_in(ran.all().histograms.dispatch_lag.value_at_quantile(0.5), half);
     }
 }
 
@@ -103,10 +98,7 @@ fn who_is_woken_by_a_response_shortly_before_an_arrival_stays_awake_for_nothing(
     let last = &ran.slice(3).histograms.dispatch_lag;
     assert_in(last.value_at_quantile(0.5), 0..=US);
     // It is what the responses saved, and not the budget.
-    assert_in(
-        ran.totals.spun_ns,
-        SECOND / 2..=4 * SECOND * 15 / 50 + ALLOWANCE,
-    );
+    assert_in(ran.totals.spun_ns, SECOND / 2..=4 * SECOND * 15 / 50 + ALLOWANCE);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Buffers that the kernel takes from when bytes come, shared by all connections of a thread.
+//! Receive buffers provided to the kernel, shared by all connections of a thread.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -8,35 +8,35 @@ use rustix::io::Errno;
 use super::memory::Mapping;
 use super::ring::{BUFFER_GROUP, Ring, errno};
 
-/// A buffer that holds received bytes, and is ours until it is given back.
+/// A buffer with received bytes; it belongs to user space until it is given back.
 #[derive(Debug)]
 pub(super) struct Lease(u16);
 
 impl Lease {
-    /// The buffer that a completion came with.
+    /// Returns the buffer that a completion carries, by its flags; `None` if it carries none.
     pub(super) fn of(flags: u32) -> Option<Lease> {
         io_uring::cqueue::buffer_select(flags).map(Lease)
     }
 }
 
-/// A ring of buffers. The first pages hold its entries, as the kernel wants them, the rest the
-/// buffers, which become memory when they are first used.
+/// A ring of buffers. The first pages hold its entries in the kernel's format, the rest the buffers, whose memory is
+/// allocated on first use.
 pub(super) struct Buffers {
     memory: Mapping,
-    /// A power of two.
+    /// Number of buffers, a power of two.
     count: u16,
     size: u32,
-    /// Entries given to the kernel so far.
+    /// Number of entries given to the kernel so far, wrapping.
     tail: u16,
 }
 
 impl Buffers {
-    /// How many there are.
+    /// Returns the number of buffers.
     pub(super) fn count(&self) -> u16 {
         self.count
     }
 
-    /// Bytes of each.
+    /// Returns the size of each buffer, bytes.
     pub(super) fn size(&self) -> u32 {
         self.size
     }
@@ -44,21 +44,15 @@ impl Buffers {
     /// Registers `count` (a power of two) buffers of `size` bytes.
     ///
     /// # Errors
-    /// No memory, or the kernel is older than Linux 5.19.
+    /// No memory is left, or the kernel is older than Linux 5.19.
     pub(super) fn new(ring: &Ring, count: u16, size: u32) -> Result<Buffers, Errno> {
         let len = usize::from(count) * (size_of::<BufRingEntry>() + size as usize);
-        let mut buffers = Buffers {
-            memory: Mapping::new(len)?,
-            count,
-            size,
-            tail: 0,
-        };
+        let mut buffers = Buffers { memory: Mapping::new(len)?, count, size, tail: 0 };
         let entries = buffers.entry(0) as u64;
         // SAFETY: the entries are page-aligned, `count` of them, and stay mapped until `self` is
         // dropped, which happens after the ring was.
         let registered = unsafe {
-            ring.submitter()
-                .register_buf_ring_with_flags(entries, count, BUFFER_GROUP, 0)
+            ring.submitter().register_buf_ring_with_flags(entries, count, BUFFER_GROUP, 0)
         };
         registered.map_err(|error| errno(&error))?;
         (0..count).for_each(|id| buffers.give_back(Lease(id)));
@@ -77,7 +71,7 @@ impl Buffers {
         self.memory.at(offset, len)
     }
 
-    /// The first `len` bytes of a buffer.
+    /// Returns the first `len` bytes of a buffer.
     pub(super) fn bytes(&mut self, lease: &Lease, len: usize) -> &mut [u8] {
         let start = self.start(lease.0, len);
         // SAFETY: the range is the buffer's own, mapped and initialized (to zero, then by the
@@ -86,7 +80,7 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 
-    /// Lets the kernel use a buffer again.
+    /// Returns a buffer to the kernel.
     pub(super) fn give_back(&mut self, lease: Lease) {
         let start = self.start(lease.0, self.size as usize);
         let entry = self.entry(self.tail & (self.count - 1));

@@ -1,39 +1,39 @@
-//! The reactor on io_uring: one system call submits what a turn has to send and reaps what has come.
+//! Reactor on io_uring: one system call submits everything that a turn has to send and returns the completions.
 //!
-//! Needs Linux 6.1 (SINGLE_ISSUER, DEFER_TASKRUN, multishot receive, provided buffer rings); see
-//! [`probe`]. From 6.12 on, a wait ends at a deadline of the clock instead of after a duration.
+//! Needs Linux 6.1 (SINGLE_ISSUER, DEFER_TASKRUN, multishot receive, provided buffer rings); see [`probe`]. From 6.12
+//! on, a wait ends at a deadline of the clock instead of after a duration.
 //!
-//! # What happens when
+//! # Operation
 //!
-//! Requests are only noted down, and enter the kernel with the next [`Reactor::wait`], unless the
-//! queue is full before. All work of the kernel for this thread, such as receiving, happens inside of
-//! that call (DEFER_TASKRUN), so a batch is complete and its stamp is one.
+//! Requests are only queued, and enter the kernel with the next [`Reactor::wait`], unless the queue is full before. All
+//! work of the kernel for this thread, such as receiving, happens inside that call (DEFER_TASKRUN), so a batch is
+//! complete and has a single time stamp.
 //!
-//! An open connection has a multishot receive, and the kernel takes a buffer from a common ring when
-//! bytes come: an idle connection owns none. If no buffer is left the receive ends (ENOBUFS); it is
-//! begun anew in the next turn and nothing is lost; [`Reactor::starved`] counts it. A multishot
-//! receive takes as many buffers as bytes have come, so that a few connections with large content
-//! would starve all: where there is a buffer for each connection, one that has starved takes one
-//! buffer at a time from then on, by single requests. A connection whose content has once been
-//! discarded receives by single requests too, of which the next is chosen when the engine has
-//! handled the event: a head, or content to be dropped. MSG_WAITALL would tell
-//! of dropped content in one piece, but io_uring asks for the whole length again after each part,
-//! because dropped bytes do not advance the buffer, and so takes bytes that were not meant.
+//! An open connection has a multishot receive, and the kernel takes a buffer from a common ring when bytes arrive: an
+//! idle connection owns none. If no buffer is left, the receive ends (ENOBUFS); it is started again in the next turn
+//! and nothing is lost; [`Reactor::starved`] counts it. A multishot receive takes as many buffers as bytes have
+//! arrived, so a few connections with large content would starve all others: if there is a buffer for each connection,
+//! a connection that has starved takes one buffer at a time from then on, by single requests. A connection whose
+//! content has once been discarded receives by single requests too; the kind of the next one is chosen when the engine
+//! has handled the event: a head, or content to be dropped. MSG_WAITALL would report dropped content in one piece, but
+//! io_uring requests the whole length again after each part, because dropped bytes do not advance the buffer, and so
+//! takes bytes beyond those to be dropped.
 //!
-//! Bytes that came in one batch have one stamp, taken when the kernel has received them all; a
-//! kernel may stop at some 20 completions and leave the rest to the next turn. A readiness reactor
-//! stamps before it receives, and is the truer clock of a burst.
+//! Bytes that arrived in one batch have one stamp, taken when the kernel has received them all; a kernel may stop at
+//! some 20 completions and leave the rest to the next turn. A readiness reactor stamps before it receives, and is the
+//! more accurate clock of a burst.
 //!
-//! Descriptors are ordinary ones, not the ring's own (direct descriptors). Before Linux 6.13 a direct
-//! descriptor stays open after its close for as long as any older request on one of them, such as
-//! the receive of an idle connection, is in flight.
+//! Descriptors are ordinary ones, not the ring's own (direct descriptors). Before Linux 6.13 a direct descriptor stays
+//! open after its close as long as any older request on one of them, such as the receive of an idle connection, is in
+//! flight.
 //!
-//! A brief connection ([`Route::brief`], [`Route::reuse`]) that is over on both sides, or ends by a reset, leaves its socket to the next one
-//! (connect(2), AF_UNSPEC): what peers see is the same, and a socket and a file less are made. A chain of linked
-//! requests (connect, send, receive), which spares turns, costs more than it spares: each link is a task of its own.
+//! A brief connection ([`Route::brief`], [`Route::reuse`]) that is over on both sides, or ends by a reset, leaves its
+//! socket to the next one (connect(2), AF_UNSPEC): peers notice no difference, and one socket and one file less are
+//! created. A chain of linked requests (connect, send, receive), which saves turns, costs more than it saves: each link
+//! is a task of its own.
 //!
-//! A request in flight holds on to its socket, so a close must also cancel. It does so in the same
-//! submission; what still comes is recognised by its generation, and its buffers go back.
+//! A request in flight holds a reference to its socket, so a close must also cancel. It does so in the same submission;
+//! later completions are recognised by their generation, and their buffers are given back.
 #![allow(unsafe_code, reason = "each block says why it is sound")]
 
 use std::num::NonZeroU16;
@@ -64,30 +64,29 @@ use tag::{Kind, Tag};
 
 pub use probe::{Unavailable, probe};
 
-/// Bytes of a head, and of the content behind it, that a connection whose content is discarded
-/// receives at once.
+/// Bytes that a connection whose content is discarded receives at once: a head, and the beginning of the content.
 const HEAD_BYTES: NonZeroU16 = NonZeroU16::new(4096).unwrap();
 
-/// How much of everything a reactor has.
+/// Sizes of a reactor's queues and buffers.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
-    /// Buffers to receive into; a power of two.
+    /// Number of receive buffers; a power of two.
     buffers: u16,
     buffer_bytes: u32,
-    /// Slots of the outbox.
+    /// Number of slots of the outbox.
     slots: u16,
-    /// Requests that fit between two waits.
+    /// Maximum number of requests between two waits.
     requests: u32,
-    /// Completions that fit in a batch.
+    /// Maximum number of completions in a batch.
     completions: u32,
 }
 
 impl Sizes {
-    /// For `connections` that may all be busy, within bounds: at most 8 MiB of buffers and 16 MiB of
-    /// slots, of which only what is used becomes memory.
+    /// Computes the sizes for `connections` that may all be busy, within bounds: at most 8 MiB of buffers and 16 MiB of
+    /// slots, allocated only as they are used.
     ///
-    /// The kernel takes buffers in turn, however few are needed, so each is as cold as all of them
-    /// are large: beyond the size of the CPU's cache, more of them receive large content more slowly.
+    /// The kernel takes buffers in turn, however few are needed, so each use finds a buffer that has not been touched
+    /// for a whole round: if all buffers together exceed the CPU's cache, large content is received more slowly.
     fn of(connections: usize) -> Sizes {
         let scaled = |factor: usize, least: usize, most: usize| {
             let wanted = connections.saturating_mul(factor);
@@ -103,58 +102,58 @@ impl Sizes {
     }
 }
 
-/// What a connection has asked the kernel to receive.
+/// Kind of a connection's pending receive request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Receiving {
     #[default]
     Nothing,
-    /// Whatever comes, again and again.
+    /// Multishot receive.
     Many,
-    /// As before, but it was asked to end.
+    /// Multishot receive that is being cancelled.
     Ending,
-    /// Once.
+    /// Single receive.
     One,
-    /// Content is dropped, once.
+    /// Single request that drops content.
     Dropping,
 }
 
 #[derive(Default)]
 struct Socket {
     fd: Option<OwnedFd>,
-    /// Which use of this number it is: completions of an earlier one are stale.
+    /// Counter of the uses of this connection number: completions of an earlier use are stale.
     generation: u32,
-    /// Bytes to come that nobody looks at.
+    /// Number of bytes to come that will not be read.
     discard: u64,
     receiving: Receiving,
     connecting: bool,
     /// A send has met a reset, which is told when what came before it has been received.
     reset: bool,
-    /// It receives by single requests, of so many bytes each: content of it has been discarded, it
-    /// took more than its share of the buffers, or it is soon over.
+    /// Maximum length of each receive, bytes, if the connection receives by single requests: its content has been
+    /// discarded, it took more than its share of the buffers, or it carries one request only.
     single: Option<NonZeroU16>,
 }
 
-/// Sockets of one thread, to be used on that thread alone.
+/// Sockets of one thread, to be used only on that thread.
 pub struct Uring {
     ring: Ring,
     buffers: Buffers,
     outbox: Outbox,
     sockets: Vec<Socket>,
-    /// The buffer of the event given last, and how much of it was received.
+    /// Buffer of the last event returned, and the number of bytes received.
     current: Option<(Lease, usize)>,
-    /// The connection of that event, and its generation, if the next receive has to be asked for.
+    /// Connection of that event with its generation, if its next receive must be requested.
     unarmed: Option<(ConnId, u32)>,
-    /// By connection, as far as there are brief ones.
+    /// Settings and sockets of brief connections, by connection; extends only to the last brief one.
     brief: Vec<Option<Brief>>,
     starved: u64,
 }
 
 impl Uring {
-    /// A reactor for at most `connections` connections, numbered from 0. It must be made on the
-    /// thread that uses it: the kernel takes requests from no other.
+    /// Creates a reactor for at most `connections` connections, numbered from 0. It must be created on the thread that
+    /// uses it: the kernel takes requests from no other.
     ///
     /// # Errors
-    /// io_uring cannot be used here ([`probe`] says why), or no memory is left.
+    /// io_uring cannot be used here ([`probe`] returns the reason), or no memory is left.
     pub fn new(connections: usize) -> Result<Uring, Errno> {
         Uring::with(connections, Sizes::of(connections))
     }
@@ -164,9 +163,7 @@ impl Uring {
         Ok(Uring {
             buffers: Buffers::new(&ring, sizes.buffers, sizes.buffer_bytes)?,
             outbox: Outbox::new(connections, sizes.slots)?,
-            sockets: std::iter::repeat_with(Socket::default)
-                .take(connections)
-                .collect(),
+            sockets: std::iter::repeat_with(Socket::default).take(connections).collect(),
             current: None,
             unarmed: None,
             brief: Vec::new(),
@@ -175,12 +172,12 @@ impl Uring {
         })
     }
 
-    /// Bytes of a buffer, as far as a single receive can say.
+    /// Returns the size of a buffer, limited to what a single receive can request.
     fn whole_buffer(&self) -> Option<NonZeroU16> {
         NonZeroU16::new(self.buffers.size().try_into().unwrap_or(u16::MAX))
     }
 
-    /// A socket that is not connected yet: the one that the connection before it left, or a new one.
+    /// Returns an unconnected socket: the one left by the number's previous connection, or a new one.
     fn open(&mut self, conn: ConnId, route: &Route) -> Result<OwnedFd, Errno> {
         let place = conn as usize;
         let reuses = route.brief && route.reuse;
@@ -190,21 +187,15 @@ impl Uring {
         let Some(brief) = self.brief.get_mut(place) else {
             return self.make(route);
         };
-        let next = reuses.then_some(Brief {
-            route: *route,
-            left: None,
-        });
+        let next = reuses.then_some(Brief { route: *route, left: None });
         let before = std::mem::replace(brief, next);
         match before {
-            Some(Brief {
-                route: same,
-                left: Some(fd),
-            }) if same == *route => Ok(fd),
+            Some(Brief { route: same, left: Some(fd) }) if same == *route => Ok(fd),
             _ => self.make(route),
         }
     }
 
-    /// A new socket.
+    /// Creates a socket for a route.
     fn make(&mut self, route: &Route) -> Result<OwnedFd, Errno> {
         // Not NONBLOCK: io_uring would hand every EAGAIN through instead of waiting.
         let socket = || socket(route.peer, SocketFlags::CLOEXEC);
@@ -220,7 +211,7 @@ impl Uring {
         Ok(fd)
     }
 
-    /// Asks for what a connection is to receive next.
+    /// Requests the next receive of a connection.
     fn arm(&mut self, conn: ConnId) {
         let socket = &mut self.sockets[conn as usize];
         let Some(fd) = &socket.fd else {
@@ -242,7 +233,7 @@ impl Uring {
         }
     }
 
-    /// The event given last has been handled: its buffer goes back, and the next receive begins.
+    /// Finishes the last event returned: gives its buffer back and requests the next receive.
     fn handled(&mut self) {
         let lease = self.current.take().map(|(lease, _)| lease);
         self.give_back(lease);
@@ -253,7 +244,7 @@ impl Uring {
         }
     }
 
-    /// What a completion means to the engine.
+    /// Handles a completion and returns the event for the engine, if any.
     fn event(&mut self, done: &cqueue::Entry) -> Option<Event> {
         let tag = Tag::decode(done.user_data());
         match tag.kind {
@@ -264,7 +255,7 @@ impl Uring {
         }
     }
 
-    /// The connection that a completion is about, unless that is history.
+    /// Returns the connection of a completion; `None` if the completion is stale.
     fn concerned(&mut self, tag: Tag) -> Option<&mut Socket> {
         let socket = self.sockets.get_mut(tag.number as usize)?;
         (socket.fd.is_some() && tag.is_of(socket.generation)).then_some(socket)
@@ -308,7 +299,7 @@ impl Uring {
         })
     }
 
-    /// A receive has ended without bytes.
+    /// Handles a receive that ended without bytes.
     fn nothing_came(&mut self, conn: ConnId, errno: Errno) -> Option<Event> {
         match errno {
             errno if errno.raw_os_error() == 0 => {
@@ -327,7 +318,7 @@ impl Uring {
         None
     }
 
-    /// From now on the connection takes one buffer at a time, if then nobody can lack one.
+    /// Limits the connection to one buffer at a time, if there is a buffer for every connection.
     fn ration(&mut self, conn: ConnId) {
         let one_each = self.sockets.len() <= self.buffers.count().into();
         let share = self.whole_buffer().filter(|_| one_each);
@@ -400,8 +391,7 @@ impl Reactor for Uring {
             self.outbox.settle();
         }
         let sockets = &self.sockets;
-        self.outbox
-            .flush(&mut self.ring, |conn| descriptor(sockets, conn));
+        self.outbox.flush(&mut self.ring, |conn| descriptor(sockets, conn));
         let until = Some(until).filter(|_| !self.outbox.restless());
         self.ring.turn(until);
         monotonic_ns()
@@ -438,8 +428,7 @@ impl Reactor for Uring {
         socket.single = Some(HEAD_BYTES);
         if socket.receiving == Receiving::Many {
             socket.receiving = Receiving::Ending;
-            self.ring
-                .cancel(Tag::new(Kind::Receive, socket.generation, conn));
+            self.ring.cancel(Tag::new(Kind::Receive, socket.generation, conn));
         }
     }
 
@@ -463,12 +452,10 @@ impl Reactor for Uring {
             _ => fd,
         };
         if std::mem::take(&mut socket.connecting) {
-            self.ring
-                .cancel(Tag::new(Kind::Connect, socket.generation, conn));
+            self.ring.cancel(Tag::new(Kind::Connect, socket.generation, conn));
         }
         if socket.receiving != Receiving::Nothing {
-            self.ring
-                .cancel(Tag::new(Kind::Receive, socket.generation, conn));
+            self.ring.cancel(Tag::new(Kind::Receive, socket.generation, conn));
         }
         self.ring.close(fd);
     }

@@ -1,10 +1,10 @@
-//! Bytes on their way out: a fixed number of slots, which belong to connections only while they
-//! have something to send.
+//! Buffers for outgoing bytes: a fixed number of slots, which belong to connections only while they have something to
+//! send.
 //!
-//! A connection's slots form a line of which only the first is with the kernel, so that bytes leave
-//! in order. Most requests fit into one slot and into the socket's buffer: such a send completes
-//! silently while it is submitted, and its slot is free again as soon as all completions of that
-//! submission, which would tell of an exception, have been looked at.
+//! A connection's slots form a queue of which only the first is with the kernel, so that bytes leave in order. Most
+//! requests fit into one slot and into the socket's buffer: such a send completes silently while it is submitted. Its
+//! slot is free again as soon as all completions of that submission, which would report an exception, have been
+//! handled.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -16,16 +16,16 @@ use super::ring::{Ring, Sending};
 use super::tag::{Kind, Tag};
 use crate::reactor::ConnId;
 
-/// Bytes that a slot holds.
+/// Size of a slot, bytes.
 pub(super) const SLOT_BYTES: usize = 16 * 1024;
 
-/// Slots that one connection may fill: one with the kernel, one to follow it.
+/// Maximum number of slots per connection: one with the kernel, one to follow it.
 const PER_CONNECTION: u8 = 2;
 
-/// No slot.
+/// Marker for "no slot".
 const NONE: u16 = u16::MAX;
 
-/// Nobody's slot: its connection was closed.
+/// Owner of a slot whose connection was closed.
 const ORPHAN: ConnId = ConnId::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,65 +38,55 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     conn: ConnId,
-    /// The slot behind it in the line.
+    /// Next slot in the connection's queue.
     next: u16,
     state: State,
-    /// What has not been sent lies between the two.
+    /// Range of the bytes not sent yet: `start` to `end`.
     start: u16,
     end: u16,
 }
 
-/// A connection's slots.
+/// Queue of a connection's slots.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     head: u16,
     tail: u16,
     count: u8,
-    /// The last bytes had no room in full.
+    /// True if the last bytes did not all fit.
     blocked: bool,
-    /// There was not even one slot to begin with.
+    /// True if the connection waits for its first slot.
     hungry: bool,
 }
 
 impl Line {
-    const EMPTY: Line = Line {
-        head: NONE,
-        tail: NONE,
-        count: 0,
-        blocked: false,
-        hungry: false,
-    };
+    const EMPTY: Line = Line { head: NONE, tail: NONE, count: 0, blocked: false, hungry: false };
 }
 
-/// All slots.
+/// Slots of all connections, and their queues.
 pub(super) struct Outbox {
     memory: Mapping,
     slots: Box<[Slot]>,
     lines: Box<[Line]>,
     free: Vec<u16>,
-    /// First slots of lines, filled and not with the kernel.
+    /// First slots of queues, filled and not with the kernel.
     ready: Vec<u16>,
-    /// Slots that the kernel has and will probably never mention again.
+    /// Slots submitted to the kernel for which probably no completion will come.
     silent: Vec<u16>,
-    /// Connections that wait for any slot, in order.
+    /// Connections waiting for any slot, in order.
     hungry: VecDeque<ConnId>,
-    /// Connections that have room again and were not told.
+    /// Connections that have room again and have not been reported.
     writable: VecDeque<ConnId>,
 }
 
 impl Outbox {
+    /// Allocates slots for `connections` connections.
+    ///
     /// # Errors
-    /// No memory.
+    /// No memory is left.
     pub(super) fn new(connections: usize, slots: u16) -> Result<Outbox, Errno> {
         let slots = slots.clamp(1, NONE);
         let count = usize::from(slots);
-        let slot = Slot {
-            conn: ORPHAN,
-            next: NONE,
-            state: State::Free,
-            start: 0,
-            end: 0,
-        };
+        let slot = Slot { conn: ORPHAN, next: NONE, state: State::Free, start: 0, end: 0 };
         Ok(Outbox {
             memory: Mapping::new(count * SLOT_BYTES)?,
             slots: vec![slot; count].into_boxed_slice(),
@@ -110,7 +100,7 @@ impl Outbox {
         })
     }
 
-    /// Takes as much of `bytes` as there is room for.
+    /// Copies as much of `bytes` as there is room for; returns the number of bytes.
     pub(super) fn append(&mut self, conn: ConnId, bytes: &[u8]) -> usize {
         let tail = self.lines[conn as usize].tail;
         let mut taken = 0;
@@ -131,20 +121,15 @@ impl Outbox {
         taken
     }
 
-    /// One more slot for a connection, if it may have one and there is one.
+    /// Adds a slot to a connection's queue; `None` if the connection has its maximum or no slot is free.
     fn lengthen(&mut self, conn: ConnId) -> Option<u16> {
         let line = &mut self.lines[conn as usize];
         if line.count == PER_CONNECTION {
             return None;
         }
         let number = self.free.pop()?;
-        self.slots[usize::from(number)] = Slot {
-            conn,
-            next: NONE,
-            state: State::Filling,
-            start: 0,
-            end: 0,
-        };
+        self.slots[usize::from(number)] =
+            Slot { conn, next: NONE, state: State::Filling, start: 0, end: 0 };
         match line.tail {
             NONE => {
                 line.head = number;
@@ -169,7 +154,7 @@ impl Outbox {
         len
     }
 
-    /// Sends what is ready; `descriptor` is that of a connection.
+    /// Submits the slots that are ready; `descriptor` returns the descriptor of a connection.
     pub(super) fn flush<'a>(
         &mut self,
         ring: &mut Ring,
@@ -185,23 +170,21 @@ impl Outbox {
             if is_first && let Some(fd) = descriptor(slot.conn) {
                 // What has followers, in the line or with the engine, must tell when it is done.
                 let alone = slot.next == NONE && !self.lines[slot.conn as usize].blocked;
-                let sending = match alone {
-                    true => Sending::AtOnce,
-                    false => Sending::Patient,
-                };
+                let sending = if alone { Sending::AtOnce } else { Sending::Patient };
                 self.submit(ring, number, fd, sending);
             }
         }
         self.ready.clear();
     }
 
-    /// Whether the kernel still has something to send for a connection; what it was to send at once it has sent.
+    /// Returns true if the kernel holds an unfinished send of the connection. Sends with [`Sending::AtOnce`] do not
+    /// count: they were made at submission.
     pub(super) fn is_sending(&self, conn: ConnId) -> bool {
         let head = self.lines[conn as usize].head;
         head != NONE && self.slots[usize::from(head)].state == State::With(Sending::Patient)
     }
 
-    /// Sends the rest of a slot.
+    /// Submits the rest of a slot.
     pub(super) fn send_rest(&mut self, ring: &mut Ring, number: u16, fd: BorrowedFd<'_>) {
         self.submit(ring, number, fd, Sending::Patient);
     }
@@ -221,8 +204,8 @@ impl Outbox {
         unsafe { ring.send(fd, bytes, u32::from(len), sending, tag) };
     }
 
-    /// All completions of the last submission have been looked at: what was sent silently is done,
-    /// and who waited for a slot may have one.
+    /// Frees the slots that were sent silently, and gives connections that wait for a slot their turn. To be called
+    /// when all completions of the last submission have been handled.
     pub(super) fn settle(&mut self) {
         while let Some(number) = self.silent.pop() {
             if self.slots[usize::from(number)].state == State::With(Sending::AtOnce) {
@@ -242,8 +225,8 @@ impl Outbox {
         }
     }
 
-    /// A send has completed with `result`. Gives the connection whose rest is to be sent, or that is
-    /// broken.
+    /// Handles a completed send with `result`. Returns the connection if the rest of its slot must be sent (no error)
+    /// or if it is broken (with the error).
     pub(super) fn completed(
         &mut self,
         number: u16,
@@ -266,7 +249,7 @@ impl Outbox {
         Some((conn, broken))
     }
 
-    /// A slot has been sent, and is free; its line moves up.
+    /// Frees a slot that has been sent, and advances its queue.
     fn done(&mut self, number: u16) {
         let slot = &mut self.slots[usize::from(number)];
         let (conn, next) = (slot.conn, slot.next);
@@ -287,7 +270,7 @@ impl Outbox {
         }
     }
 
-    /// The next connection that is to be told of room.
+    /// Takes the next connection to report as writable.
     pub(super) fn writable(&mut self) -> Option<ConnId> {
         while let Some(conn) = self.writable.pop_front() {
             if std::mem::take(&mut self.lines[conn as usize].blocked) {
@@ -297,12 +280,12 @@ impl Outbox {
         None
     }
 
-    /// Whether there is something to do that no completion would tell of.
+    /// Returns true if there is work that no completion would announce.
     pub(super) fn restless(&self) -> bool {
         !self.writable.is_empty() || (!self.hungry.is_empty() && !self.silent.is_empty())
     }
 
-    /// A connection is closed: its slots are free as soon as the kernel has done with them.
+    /// Releases the slots of a closed connection, those with the kernel as soon as it has finished with them.
     pub(super) fn abandon(&mut self, conn: ConnId, ring: &mut Ring) {
         let mut number = std::mem::replace(&mut self.lines[conn as usize], Line::EMPTY).head;
         while number != NONE {
@@ -320,7 +303,7 @@ impl Outbox {
         }
     }
 
-    /// Slots that are free.
+    /// Returns the number of free slots.
     #[cfg(test)]
     pub(super) fn free(&self) -> usize {
         self.free.len()

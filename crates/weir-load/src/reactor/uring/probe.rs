@@ -1,4 +1,4 @@
-//! Whether io_uring can be used here, found out by using it.
+//! Test of whether io_uring can be used here, by using it.
 
 use std::os::fd::AsFd;
 
@@ -10,36 +10,35 @@ use super::buffers::{Buffers, Lease};
 use super::ring::{Ring, errno};
 use super::tag::{Kind, Tag};
 
-/// Why io_uring cannot be used here.
+/// Reason why io_uring cannot be used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// The kernel has no io_uring, or a filter of system calls says so.
+    /// The kernel has no io_uring, or a seccomp filter makes it appear so.
     #[error("this kernel has no io_uring, or a seccomp filter hides it")]
     Absent,
-    /// It is there, but not for us.
+    /// The kernel has io_uring, but its use is not permitted.
     #[error(
         "io_uring is forbidden here: by the sysctl kernel.io_uring_disabled, or by the container's \
          seccomp profile"
     )]
     Forbidden,
-    /// Something that the reactor needs is missing.
+    /// A feature that the reactor needs is missing.
     #[error("this kernel's io_uring lacks {what}, which Linux {since} has")]
     Lacks {
-        /// What is missing.
+        /// Name of the missing feature.
         what: &'static str,
-        /// The first Linux that has it.
+        /// First Linux version with the feature.
         since: &'static str,
     },
-    /// Everything is there, and does not work.
+    /// All features are present, but a request failed.
     #[error("io_uring does not work here: {0}")]
     Fails(#[from] Errno),
 }
 
-/// Whether [`super::Uring`] works here: makes a small ring with everything that it uses, and receives
-/// a few bytes.
+/// Checks that [`super::Uring`] works here: creates a small ring with all the features used, and receives a few bytes.
 ///
 /// # Errors
-/// Why not, in words for the person who chose io_uring.
+/// The reason why io_uring cannot be used.
 pub fn probe() -> Result<(), Unavailable> {
     let mut ring = Ring::new(8, 16).map_err(setup)?;
     features(&ring)?;
@@ -68,16 +67,9 @@ fn setup(errno: Errno) -> Unavailable {
 
 fn features(ring: &Ring) -> Result<(), Unavailable> {
     let has = ring.parameters();
-    let (stable, silent) = (
-        has.is_feature_submit_stable(),
-        has.is_feature_skip_cqe_on_success(),
-    );
+    let (stable, silent) = (has.is_feature_submit_stable(), has.is_feature_skip_cqe_on_success());
     needs([
-        (
-            has.is_feature_nodrop(),
-            "completions that are never dropped",
-            "5.5",
-        ),
+        (has.is_feature_nodrop(), "completions that are never dropped", "5.5"),
         (stable, "requests that are read at submission", "5.5"),
         (has.is_feature_fast_poll(), "waiting without threads", "5.7"),
         (has.is_feature_ext_arg(), "a timeout of the wait", "5.11"),
@@ -85,7 +77,7 @@ fn features(ring: &Ring) -> Result<(), Unavailable> {
     ])
 }
 
-/// Each of them, what it is, and the first Linux that has it.
+/// Checks features, each given as presence, name, and first Linux version with it.
 fn needs(needed: [(bool, &'static str, &'static str); 5]) -> Result<(), Unavailable> {
     match needed.into_iter().find(|(has, ..)| !has) {
         Some((_, what, since)) => Err(Unavailable::Lacks { what, since }),

@@ -1,4 +1,4 @@
-//! The two queues that are shared with the kernel.
+//! The submission and completion queues shared with the kernel.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
@@ -13,33 +13,33 @@ use rustix::net::{SocketAddrAny, addr::SocketAddrArg as _};
 use super::tag::{Kind, Tag};
 use crate::reactor::epoll::monotonic_ns;
 
-/// The group of provided buffers. A ring has only the one.
+/// Group of the provided buffers. A ring has only this one.
 pub(super) const BUFFER_GROUP: u16 = 0;
 
-/// Most bytes of content that one request drops.
+/// Maximum number of bytes of content that one request drops.
 const DROP_AT_MOST: u64 = 1 << 30;
 
-/// System calls, at most, that a ring spends on its end: each finishes some 20 requests.
+/// Maximum number of system calls made when a ring is closed: each finishes some 20 requests.
 const TURNS_AT_THE_END: u32 = 10_000;
 
-/// How a send is to complete.
+/// Mode in which a send completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// At once and silently, or with a completion that says how far it came.
+    /// The send is made at once and completes silently, or with a completion that contains the number of bytes sent.
     AtOnce,
-    /// When all of it has been taken, with a completion.
+    /// The send waits until all bytes have been taken, and then completes.
     Patient,
 }
 
 /// An io_uring of one thread.
 pub(super) struct Ring {
     uring: IoUring,
-    /// The kernel takes deadlines instead of durations (Linux 6.12), by the clock that is read here.
+    /// True if the kernel takes deadlines instead of durations (Linux 6.12), by the clock that is read here.
     absolute: bool,
-    /// Requests that the kernel had no room for.
+    /// Requests for which the submission queue had no room.
     backlog: Vec<Entry>,
-    /// Addresses of connections that are being opened: read when the request is submitted. Never
-    /// grows, so that no address moves.
+    /// Addresses of connections being opened: read when the request is submitted. Never grows, so that no address
+    /// moves.
     addresses: Vec<SocketAddrAny>,
 }
 
@@ -48,13 +48,11 @@ pub(super) fn errno(error: &io::Error) -> Errno {
 }
 
 fn timespec(ns: u64) -> Timespec {
-    Timespec::new()
-        .sec(ns / 1_000_000_000)
-        .nsec((ns % 1_000_000_000) as u32)
+    Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32)
 }
 
-/// Whether this process has a clock of its own (time_namespaces(7)): deadlines are the host's all the
-/// same, as tried on Linux 6.18.
+/// Returns true if this process has a clock offset of its own (time_namespaces(7)): deadlines nevertheless follow the
+/// host's clock, as observed on Linux 6.18.
 fn clock_is_moved() -> bool {
     let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
     let mut words = offsets.split_whitespace();
@@ -62,8 +60,8 @@ fn clock_is_moved() -> bool {
 }
 
 impl Ring {
-    /// A ring with room for `requests` between two waits (it copes with more) and for `completions`
-    /// within a batch.
+    /// Creates a ring with room for `requests` between two waits (more are possible) and for `completions` within a
+    /// batch.
     ///
     /// # Errors
     /// The kernel has no io_uring, forbids it, or is older than Linux 6.1.
@@ -95,7 +93,7 @@ impl Ring {
         self.uring.params()
     }
 
-    /// As if the kernel were older than 6.12.
+    /// Makes waits use durations, as on kernels older than 6.12.
     #[cfg(test)]
     pub(super) fn by_duration(&mut self) {
         self.absolute = false;
@@ -121,11 +119,8 @@ impl Ring {
         }
         self.addresses.push(peer.as_any());
         let address = &self.addresses[self.addresses.len() - 1];
-        let request = opcode::Connect::new(
-            Fd(fd.as_raw_fd()),
-            address.as_ptr().cast(),
-            address.addr_len(),
-        );
+        let request =
+            opcode::Connect::new(Fd(fd.as_raw_fd()), address.as_ptr().cast(), address.addr_len());
         // SAFETY: the kernel copies the address when the request is submitted
         // (IORING_FEAT_SUBMIT_STABLE); until then the address is neither moved nor removed, because
         // `addresses` does not grow beyond its capacity and is emptied only after a submission.
@@ -149,10 +144,9 @@ impl Ring {
         let request = opcode::Send::new(Fd(fd.as_raw_fd()), bytes, len);
         let request = match sending {
             // Success in full needs no completion: those that wait for answers are not woken for it.
-            Sending::AtOnce => request
-                .flags(how | libc::MSG_DONTWAIT)
-                .build()
-                .flags(Flags::SKIP_SUCCESS),
+            Sending::AtOnce => {
+                request.flags(how | libc::MSG_DONTWAIT).build().flags(Flags::SKIP_SUCCESS)
+            }
             Sending::Patient => request.flags(how).build(),
         };
         // SAFETY: the caller keeps the bytes.
@@ -176,8 +170,8 @@ impl Ring {
         unsafe { self.push(request, tag) };
     }
 
-    /// Drops what comes, at most `len` bytes, and tells how much. TCP drops what MSG_TRUNC asks for
-    /// without a look at the buffer (tcp(7)).
+    /// Drops at most `len` received bytes; the completion contains their number. With MSG_TRUNC, TCP drops bytes
+    /// without accessing the buffer (tcp(7)).
     pub(super) fn drop_content(&mut self, fd: BorrowedFd<'_>, len: u64, tag: Tag) {
         let len = len.min(DROP_AT_MOST) as u32;
         let request = opcode::Recv::new(Fd(fd.as_raw_fd()), ptr::null_mut(), len)
@@ -187,26 +181,24 @@ impl Ring {
         unsafe { self.push(request, tag) };
     }
 
-    /// Cancels the request that `tag` was given to.
+    /// Cancels the request with this tag.
     pub(super) fn cancel(&mut self, tag: Tag) {
-        let request = opcode::AsyncCancel::new(tag.encode())
-            .build()
-            .flags(Flags::SKIP_SUCCESS);
+        let request = opcode::AsyncCancel::new(tag.encode()).build().flags(Flags::SKIP_SUCCESS);
         // SAFETY: it points to nothing.
         unsafe { self.push(request, Tag::new(Kind::Tidy, 0, tag.number)) };
     }
 
     /// Closes a descriptor with the next submission.
     pub(super) fn close(&mut self, fd: OwnedFd) {
-        let request = opcode::Close::new(Fd(fd.into_raw_fd()))
-            .build()
-            .flags(Flags::SKIP_SUCCESS);
+        let request = opcode::Close::new(Fd(fd.into_raw_fd())).build().flags(Flags::SKIP_SUCCESS);
         // SAFETY: it points to nothing, and the descriptor is nobody else's.
         unsafe { self.push(request, Tag::new(Kind::Tidy, 0, 0)) };
     }
 
+    /// Queues a request; it waits in the backlog if the submission queue has no room.
+    ///
     /// # Safety
-    /// What the request points to must stay mapped until it has completed (an address: until it has
+    /// Memory to which the request points must stay mapped until the request has completed (an address: until it has
     /// been submitted).
     unsafe fn push(&mut self, request: Entry, tag: Tag) {
         let request = request.user_data(tag.encode());
@@ -222,7 +214,7 @@ impl Ring {
         self.backlog.push(request);
     }
 
-    /// Moves what had no room into the queue; whether all of it found some.
+    /// Moves the backlog into the submission queue; returns true if all of it had room.
     fn refill(&mut self) -> bool {
         let mut queue = self.uring.submission();
         let room = (queue.capacity() - queue.len()).min(self.backlog.len());
@@ -235,7 +227,7 @@ impl Ring {
 
     // ---- the kernel's turn --------------------------------------------------------------------
 
-    /// Gives all requests to the kernel, as far as it takes them, without waiting.
+    /// Submits all requests, as far as the kernel takes them, without waiting.
     pub(super) fn submit(&mut self) {
         loop {
             let complete = self.refill();
@@ -254,8 +246,8 @@ impl Ring {
         }
     }
 
-    /// Gives all requests to the kernel and waits for a completion, or until the clock reaches
-    /// `until` if there is one.
+    /// Submits all requests and waits for a completion or until the clock reaches `until`; does not wait if it is
+    /// `None`.
     pub(super) fn turn(&mut self, until: Option<u64>) {
         if !self.backlog.is_empty() {
             self.submit();
@@ -298,31 +290,26 @@ impl Ring {
         // SAFETY: EXT_ARG announces that the argument is what `SubmitArgs` is, and it lives until
         // the call returns.
         let result = unsafe {
-            self.uring
-                .submitter()
-                .enter(requests, completions, flags.bits(), Some(args))
+            self.uring.submitter().enter(requests, completions, flags.bits(), Some(args))
         };
         result.map(drop).map_err(|error| errno(&error))
     }
 
-    /// The next completion.
+    /// Takes the next completion.
     pub(super) fn pop(&mut self) -> Option<cqueue::Entry> {
         self.uring.completion().next()
     }
 
-    /// Whether all completions have been taken, also those that the queue had no room for.
+    /// Returns true if all completions have been taken, including those for which the queue had no room.
     pub(super) fn drained(&mut self) -> bool {
         self.uring.completion().is_empty() && !self.uring.submission().cq_overflow()
     }
 
-    /// Cancels everything and waits for that: afterwards the kernel touches no memory of ours.
+    /// Cancels all requests and waits for their end: afterwards the kernel accesses no memory of this process.
     pub(super) fn cancel_all(&mut self) {
         self.submit();
         // ENOENT: there was nothing.
-        let _ = self
-            .uring
-            .submitter()
-            .register_sync_cancel(None, CancelBuilder::any());
+        let _ = self.uring.submitter().register_sync_cancel(None, CancelBuilder::any());
         // A call does a bounded part of the work that this leaves; what it leaves after many is
         // the end of requests, which the kernel sees to when the ring is closed.
         for _ in 0..TURNS_AT_THE_END {

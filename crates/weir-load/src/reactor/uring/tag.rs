@@ -1,18 +1,18 @@
-//! What a completion belongs to, in the 64 bits that the kernel hands back with it.
+//! Tags that identify requests: the 64 bits that the kernel returns with a completion.
 
-/// Bits of a generation. A number is used again a billion times before a tag repeats.
+/// Bits of a generation. A number is reused a billion times before a tag repeats.
 const GENERATION_BITS: u32 = 30;
 
-/// What was asked for.
+/// Kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// To open a connection.
+    /// Opens a connection.
     Connect,
-    /// To receive, or to drop what comes.
+    /// Receives bytes, or drops them.
     Receive,
-    /// To send what is in a slot of the outbox; the number is the slot's.
+    /// Sends a slot of the outbox; the tag's number is the slot's.
     Send,
-    /// To cancel or to close. Nothing follows from its outcome.
+    /// Cancels or closes. The outcome is ignored.
     Tidy,
 }
 
@@ -20,22 +20,18 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) kind: Kind,
-    /// Which use of the number it was.
+    /// Counter of the uses of the number.
     generation: u32,
-    /// Connection or slot.
+    /// Number of a connection or slot.
     pub(super) number: u32,
 }
 
 impl Tag {
     pub(super) fn new(kind: Kind, generation: u32, number: u32) -> Tag {
-        Tag {
-            kind,
-            generation: generation & ((1 << GENERATION_BITS) - 1),
-            number,
-        }
+        Tag { kind, generation: generation & ((1 << GENERATION_BITS) - 1), number }
     }
 
-    /// Whether it belongs to this use of the number.
+    /// Returns true if the tag belongs to this use of the number.
     pub(super) fn is_of(self, generation: u32) -> bool {
         self == Tag::new(self.kind, generation, self.number)
     }

@@ -1,5 +1,5 @@
-//! What only shows when there is too little of everything. What all reactors have in common is
-//! tested with the crate's other tests on real sockets.
+//! Tests with too few buffers and slots. Behaviour common to all reactors is tested with the crate's other tests on
+//! real sockets.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -9,13 +9,7 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-const TINY: Sizes = Sizes {
-    buffers: 4,
-    buffer_bytes: 64,
-    slots: 2,
-    requests: 4,
-    completions: 8,
-};
+const TINY: Sizes = Sizes { buffers: 4, buffer_bytes: 64, slots: 2, requests: 4, completions: 8 };
 
 fn tiny(connections: usize) -> Option<Uring> {
     match probe() {
@@ -27,7 +21,7 @@ fn tiny(connections: usize) -> Option<Uring> {
     }
 }
 
-/// The events of the next batch that has any.
+/// Returns the events of the next batch that has any, with the bytes received.
 fn turn(reactor: &mut Uring) -> Vec<(Event, Vec<u8>)> {
     let deadline = reactor.now() + PATIENCE.as_nanos() as u64;
     let mut events = Vec::new();
@@ -44,7 +38,7 @@ fn turn(reactor: &mut Uring) -> Vec<(Event, Vec<u8>)> {
     events
 }
 
-/// Opens connections all at once.
+/// Opens connections all at once; returns the accepted streams.
 fn open(reactor: &mut Uring, connections: ConnId) -> Vec<TcpStream> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let route = Route::to(listener.local_addr().unwrap());
@@ -56,15 +50,16 @@ fn open(reactor: &mut Uring, connections: ConnId) -> Vec<TcpStream> {
             opened += 1;
         }
     }
-    let accept = |_| {
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    };
-    (0..connections).map(accept).collect()
+    (0..connections)
+        .map(|_| {
+            let (stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream
+        })
+        .collect()
 }
 
-/// The other end of each connection, in the order of the connections: told by what they are sent.
+/// Sorts the accepted streams by connection, identified by a byte that each connection sends.
 fn in_order(reactor: &mut Uring, streams: Vec<TcpStream>) -> Vec<TcpStream> {
     let count = streams.len();
     let mut waiting: Vec<ConnId> = (0..count as ConnId).collect();
@@ -88,8 +83,8 @@ fn in_order(reactor: &mut Uring, streams: Vec<TcpStream>) -> Vec<TcpStream> {
     numbered.into_iter().map(|(_, stream)| stream).collect()
 }
 
-/// Nothing is in use and nothing is lost: all slots are free, and so are all buffers, shown by
-/// as many receives as there are buffers without a shortage.
+/// Asserts that nothing is in use and nothing is lost: all slots are free. All buffers are free too, shown by as many
+/// receives as there are buffers without a shortage.
 fn assert_all_free(reactor: &mut Uring) {
     for _ in 0..10 {
         reactor.wait(0);
@@ -112,8 +107,8 @@ fn assert_all_free(reactor: &mut Uring) {
     reactor.close(0);
 }
 
-/// Sends several times what all buffers hold over each of so many connections; gives how often a
-/// receive found no buffer.
+/// Sends several times the size of all buffers over each connection; returns how often a receive had no buffer. `None`
+/// if io_uring does not work here.
 fn more_than_the_buffers_hold(connections: usize) -> Option<u64> {
     const BYTES: usize = 5000;
     let mut reactor = tiny(connections)?;
@@ -177,15 +172,17 @@ fn without_a_slot_senders_wait_for_their_turn() {
     let streams = open(&mut reactor, CONNECTIONS as ConnId);
     let streams = in_order(&mut reactor, streams);
     let message = |conn: usize| vec![conn as u8; 10 + conn % 2 * 100_000];
-    let read = |(conn, mut stream): (usize, TcpStream)| {
-        std::thread::spawn(move || {
-            let mut all = vec![0; message(conn).len()];
-            stream.read_exact(&mut all).unwrap();
-            assert!(all == message(conn));
-            stream
+    let readers: Vec<_> = (0..)
+        .zip(streams)
+        .map(|(conn, mut stream)| {
+            std::thread::spawn(move || {
+                let mut all = vec![0; message(conn).len()];
+                stream.read_exact(&mut all).unwrap();
+                assert!(all == message(conn));
+                stream
+            })
         })
-    };
-    let readers: Vec<_> = (0..).zip(streams).map(read).collect();
+        .collect();
     let mut sent = [0; CONNECTIONS];
     for (conn, sent) in sent.iter_mut().enumerate() {
         *sent = reactor.send(conn as ConnId, &message(conn)).unwrap();
@@ -212,7 +209,7 @@ fn without_a_slot_senders_wait_for_their_turn() {
     assert_all_free(&mut reactor);
 }
 
-/// Bytes that came for connections which are closed in the same turn, before they were told.
+/// Bytes arrive for connections that are closed in the same turn, before their events are returned.
 #[test]
 fn bytes_that_nobody_takes_leave_no_buffer_behind() {
     let Some(mut reactor) = tiny(3) else {
@@ -235,8 +232,8 @@ fn bytes_that_nobody_takes_leave_no_buffer_behind() {
     assert_all_free(&mut reactor);
 }
 
-/// A brief connection whose peer has or has not ended, with or without bytes before the end, and closed in order or by a
-/// reset; whether its socket is left for the next one. Each follows the others with the same number.
+/// Brief connections whose peer has or has not closed, with or without bytes before, and closed in order or by a reset:
+/// checks whether the socket is left for the next connection. All have the same number, one after the other.
 #[test]
 fn a_socket_is_left_by_a_connection_that_is_over_or_is_reset() {
     let Some(mut reactor) = tiny(1) else {
@@ -258,19 +255,11 @@ fn a_socket_is_left_by_a_connection_that_is_over_or_is_reset() {
         let mut route = Route::to(listener.local_addr().unwrap());
         (route.source, route.brief, route.reset) = (Some(from.into()), true, reset);
         reactor.connect(0, &route).unwrap();
-        assert_eq!(
-            turn(&mut reactor),
-            [(Event::Connected(0), Vec::new())],
-            "{row:?}"
-        );
+        assert_eq!(turn(&mut reactor), [(Event::Connected(0), Vec::new())], "{row:?}");
         let (mut stream, peer) = listener.accept().unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         assert_eq!(peer.ip(), from, "{row:?}");
-        assert_ne!(
-            before.replace(peer),
-            Some(peer),
-            "a port of its own: {row:?}"
-        );
+        assert_ne!(before.replace(peer), Some(peer), "a port of its own: {row:?}");
         assert_eq!(reactor.send(0, b"ask").unwrap(), 3);
         reactor.wait(0);
         stream.read_exact(&mut [0; 3]).unwrap();
@@ -284,23 +273,16 @@ fn a_socket_is_left_by_a_connection_that_is_over_or_is_reset() {
             assert!(reactor.wait(deadline) < deadline, "{row:?}");
         }
         reactor.close(0);
-        assert_eq!(
-            reactor.brief[0].as_ref().unwrap().left.is_some(),
-            is_left,
-            "{row:?}"
-        );
+        assert_eq!(reactor.brief[0].as_ref().unwrap().left.is_some(), is_left, "{row:?}");
         reactor.wait(0);
         let end = stream.read(&mut [0; 1]).map_err(|error| error.kind());
-        let expected = match reset {
-            true => Err(std::io::ErrorKind::ConnectionReset),
-            false => Ok(0),
-        };
+        let expected = if reset { Err(std::io::ErrorKind::ConnectionReset) } else { Ok(0) };
         assert_eq!(end, expected, "{row:?}");
     }
 }
 
-/// In every state that a connection can be in when it is closed. A thread has its own table of
-/// descriptors, so that no other test opens any in it.
+/// Closes connections in every possible state. The thread has its own table of descriptors, so that no other test opens
+/// any in it.
 #[test]
 fn nothing_is_left_of_closed_connections() {
     let test = || {
@@ -393,7 +375,7 @@ fn no_index_leaves_the_mapping() {
     mapping.at(4095, 2);
 }
 
-/// An idle connection costs this and a few bytes of its line in the outbox.
+/// An idle connection costs this and a few bytes for its queue in the outbox.
 #[test]
 fn an_idle_connection_is_small() {
     assert!(size_of::<Socket>() <= 24);

@@ -1,4 +1,4 @@
-//! Bytes there and back, in order and complete.
+//! Sending and receiving: bytes arrive in order and complete.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use weir_load::reactor::{ConnId, Event, Reactor, Route};
 
 use super::{open, pattern, receive, server, turn_until};
 
-/// Sends on whenever there is room; `sent` is how far it came.
+/// Sends as much as possible and adds it to `sent`, the number of bytes sent so far.
 fn send_on<R: Reactor>(reactor: &mut R, conn: ConnId, bytes: &[u8], sent: &mut usize) {
     *sent += reactor.send(conn, &bytes[*sent..]).unwrap();
 }
@@ -73,9 +73,7 @@ pub(super) fn sends_more_than_anybody_takes_at_once<R: Reactor>(mut reactor: R) 
         std::thread::sleep(Duration::from_millis(100));
         let mut all = vec![0; BYTES];
         stream.read_exact(&mut all).unwrap();
-        stream
-            .write_all(&[u8::from(all == pattern(BYTES))])
-            .unwrap();
+        stream.write_all(&[u8::from(all == pattern(BYTES))]).unwrap();
     });
     let bytes = pattern(BYTES);
     let (mut sent, mut verdicts) = ([0; 2], 0);

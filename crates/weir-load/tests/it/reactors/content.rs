@@ -1,4 +1,4 @@
-//! Content that nobody looks at.
+//! Discarding of content.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -39,7 +39,7 @@ pub(super) fn discarded_content_is_counted<R: Reactor>(mut reactor: R) {
     thread.join().unwrap();
 }
 
-/// One response: its head, content to be discarded, and what follows.
+/// Receives one response: its head, content to be discarded, and the bytes after it.
 fn discard_one<R: Reactor>(reactor: &mut R, round: u8) {
     let (mut total, mut dropped) = (0, 0);
     let mut asked = false;

@@ -1,4 +1,4 @@
-//! Ends of connections, from either side, and what is left behind.
+//! Ends of connections from either side, and their traces.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -23,9 +23,7 @@ pub(super) fn a_closed_connection_is_never_heard_of<R: Reactor>(mut reactor: R) 
             panic!("{event:?}");
         };
         assert_eq!(reactor.received(), b"something");
-        (0..20)
-            .filter(|other| *other != conn)
-            .for_each(|other| reactor.close(other));
+        (0..20).filter(|other| *other != conn).for_each(|other| reactor.close(other));
         first = Some(conn);
         true
     });
@@ -94,9 +92,7 @@ pub(super) fn a_reset_is_told<R: Reactor>(mut reactor: R) {
     turn_to(&mut reactor, Event::Failed(0, Errno::CONNRESET));
     // Sending on a broken connection is an error now or later, and nothing worse.
     if reactor.send(0, b"too late").is_ok() {
-        turn_until(&mut reactor, |_, event| {
-            matches!(event, Event::Failed(0, _))
-        });
+        turn_until(&mut reactor, |_, event| matches!(event, Event::Failed(0, _)));
     }
     reactor.close(0);
 }
@@ -128,16 +124,12 @@ pub(super) fn an_answer_before_a_reset_is_heard<R: Reactor>(mut reactor: R) {
     }
 }
 
-/// With nothing unread on either side, which would be a reset in any case.
+/// Nothing is unread on either side: that would cause a reset in any case.
 pub(super) fn a_close_by_reset_is_one_for_the_peer<R: Reactor>(mut reactor: R) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let peer = listener.local_addr().unwrap();
     for [brief, reset] in [[false, false], [false, true], [true, false], [true, true]] {
-        let route = Route {
-            brief,
-            reset,
-            ..Route::to(peer)
-        };
+        let route = Route { brief, reset, ..Route::to(peer) };
         reactor.connect(0, &route).unwrap();
         turn_to(&mut reactor, Event::Connected(0));
         let mut stream = patient(listener.accept().unwrap().0);
@@ -146,16 +138,12 @@ pub(super) fn a_close_by_reset_is_one_for_the_peer<R: Reactor>(mut reactor: R) {
         reactor.close(0);
         reactor.wait(0);
         let end = stream.read(&mut [0; 1]).map_err(|error| error.kind());
-        let expected = if reset {
-            Err(std::io::ErrorKind::ConnectionReset)
-        } else {
-            Ok(0)
-        };
+        let expected = if reset { Err(std::io::ErrorKind::ConnectionReset) } else { Ok(0) };
         assert_eq!(end, expected, "brief {brief}");
     }
 }
 
-/// Opens and closes in every state; the peers must see each of them end.
+/// Opens and closes connections in every state; the peers must see each of them end.
 pub(super) fn every_close_is_seen_by_the_peer<R: Reactor>(mut reactor: R) {
     const CONNECTIONS: usize = 50;
     const OPENED: usize = 3000;

@@ -1,4 +1,4 @@
-//! What every reactor promises, tried on each of them with real sockets.
+//! Guarantees of every reactor, tested on each of them with real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -18,7 +18,7 @@ mod content;
 mod ends;
 mod opening;
 
-/// No test waits longer; none needs to.
+/// Time limit of a test's waits, nanoseconds.
 const PATIENCE_NS: u64 = 20_000_000_000;
 
 fn uring(connections: usize) -> Option<Uring> {
@@ -72,7 +72,7 @@ every_reactor! {
     ends::every_close_is_seen_by_the_peer(50);
 }
 
-/// Turns until `done` has been given what it waits for.
+/// Turns until `done` returns true.
 fn turn_until<R: Reactor>(reactor: &mut R, mut done: impl FnMut(&mut R, Event) -> bool) {
     let deadline = reactor.now() + PATIENCE_NS;
     let mut over = false;
@@ -86,7 +86,7 @@ fn turn_until<R: Reactor>(reactor: &mut R, mut done: impl FnMut(&mut R, Event) -
     }
 }
 
-/// Turns for a while, during which nothing may happen.
+/// Turns for `length`, during which no event may come.
 fn silence<R: Reactor>(reactor: &mut R, length: Duration) {
     let until = reactor.now() + length.as_nanos() as u64;
     while reactor.wait(until) < until {
@@ -95,7 +95,7 @@ fn silence<R: Reactor>(reactor: &mut R, length: Duration) {
     assert_eq!(reactor.next(), None);
 }
 
-/// Turns until something happens, which must be this and nothing else.
+/// Turns until the next event, which must be `expected`.
 fn turn_to<R: Reactor>(reactor: &mut R, expected: Event) {
     turn_until(reactor, |_, event| {
         assert_eq!(event, expected);
@@ -103,7 +103,7 @@ fn turn_to<R: Reactor>(reactor: &mut R, expected: Event) {
     });
 }
 
-/// Turns until so many bytes have come on a connection, and nothing else has.
+/// Turns until `count` bytes have arrived on a connection; no other event may come.
 fn receive<R: Reactor>(reactor: &mut R, conn: ConnId, count: usize) -> Vec<u8> {
     let mut got = Vec::new();
     turn_until(reactor, |reactor, event| {
@@ -119,15 +119,15 @@ fn open<R: Reactor>(reactor: &mut R, conn: ConnId, peer: SocketAddr) {
     turn_to(reactor, Event::Connected(conn));
 }
 
-/// A stream that waits no longer than anything here may take.
+/// Sets the read timeout of a stream to [`PATIENCE_NS`].
 fn patient(stream: TcpStream) -> TcpStream {
     let patience = Some(Duration::from_nanos(PATIENCE_NS));
     stream.set_read_timeout(patience).unwrap();
     stream
 }
 
-/// A server that handles each connection by `serve`, in a thread of its own. Ends with the last
-/// of `connections`.
+/// Starts a server that handles each connection by `serve`, in a thread of its own. It ends after `connections`
+/// connections.
 fn server(
     connections: usize,
     serve: impl Fn(TcpStream) + Send + Copy + 'static,
@@ -135,26 +135,25 @@ fn server(
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let thread = std::thread::spawn(move || {
-        let streams = listener.incoming().take(connections).map(Result::unwrap);
-        let served = streams.map(|stream| std::thread::spawn(move || serve(patient(stream))));
-        let threads: Vec<_> = served.collect();
-        threads
-            .into_iter()
-            .for_each(|thread| thread.join().unwrap());
+        let threads: Vec<_> = listener
+            .incoming()
+            .take(connections)
+            .map(Result::unwrap)
+            .map(|stream| std::thread::spawn(move || serve(patient(stream))))
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     (address, thread)
 }
 
-/// A connection and the other end of it.
+/// Opens a connection; returns its other end.
 fn pair<R: Reactor>(reactor: &mut R, conn: ConnId) -> TcpStream {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     open(reactor, conn, listener.local_addr().unwrap());
     patient(listener.accept().unwrap().0)
 }
 
-/// Bytes of which no two neighbouring parts are alike.
+/// Returns bytes in which no two neighbouring parts are alike.
 fn pattern(len: usize) -> Vec<u8> {
-    (0..len as u64)
-        .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-        .collect()
+    (0..len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! Connections: opened, refused, never opened; and time.
+//! Opening of connections: accepted, refused, unanswered; and the clock.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -47,7 +47,7 @@ pub(super) fn an_address_of_ones_own<R: Reactor>(mut reactor: R) {
     assert_eq!(Some(from.ip()), route.source);
 }
 
-/// More connections than a listener that never accepts has room for: some stay in between.
+/// Opens more connections than a listener that never accepts has room for: some are never opened.
 pub(super) fn a_connection_that_does_not_open_is_closed<R: Reactor>(mut reactor: R) {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();

@@ -1,11 +1,11 @@
-//! What a response must be, as it is typed.
+//! Parser for the expectations on a response.
 
 use super::{Fault, Key, is_not};
 use crate::quantity::parse_bytes;
 use crate::request::{ExpectSpec, FieldSpec, StatusSpec, is_token, parse_sha256};
 
-/// `status=200`, `status=2xx,304`, `size=1KiB`, `sha256=…`, `field=Name` or `field=Name: value`. Of several
-/// status codes any will do; fields, said one by one, must all be there.
+/// Adds one expectation to `all`: `status=200`, `status=2xx,304`, `size=1KiB`, `sha256=…`, `field=Name` or `field=Name:
+/// value`. A response may have any of several status codes; it must have all fields, which are given one by one.
 pub(super) fn expectation(text: &str, all: &mut ExpectSpec) -> Result<(), Fault> {
     const KNOWN: [&str; 4] = ["status", "size", "sha256", "field"];
     let is_not = |text: &str, wanted: &str| is_not(Key::Expect, text, wanted);
@@ -22,11 +22,8 @@ pub(super) fn expectation(text: &str, all: &mut ExpectSpec) -> Result<(), Fault>
         "status" => {
             for code in value.split(',').map(str::trim) {
                 let status = StatusSpec::parse(code).ok_or_else(|| {
-                    is_not(
-                        code,
-                        "a status code from 100 to 599, or a class such as 2xx",
-                    )
-                    .hint("write several as status=200,204: any of them will do")
+                    is_not(code, "a status code from 100 to 599, or a class such as 2xx")
+                        .hint("write several as status=200,204: any of them will do")
                 })?;
                 all.status.push(status);
             }

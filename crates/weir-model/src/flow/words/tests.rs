@@ -2,16 +2,10 @@ use super::*;
 use crate::request::{FieldSpec, StatusSpec};
 
 fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
-    let said = text
-        .split("; ")
-        .filter(|word| !word.is_empty())
-        .map(|word| {
-            let (key, text) = word.split_once(' ').unwrap_or((word, ""));
-            Said {
-                key: Key::of_word(key).unwrap_or_else(|| panic!("{key}")),
-                text: text.to_owned(),
-            }
-        });
+    let said = text.split("; ").filter(|word| !word.is_empty()).map(|word| {
+        let (key, text) = word.split_once(' ').unwrap_or((word, ""));
+        Said { key: Key::of_word(key).unwrap_or_else(|| panic!("{key}")), text: text.to_owned() }
+    });
     let said: Vec<_> = said.collect();
     let base = FlowSpec::new(50, ArrivalsSpec::Closed);
     let one = |fault: Fault| {
@@ -20,10 +14,7 @@ fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
         message + &near.unwrap_or_default()
     };
     let (spec, faults) = read(&said, base, Duration::from_secs(10));
-    match faults.is_empty() {
-        true => Ok(spec),
-        false => Err(faults.into_iter().map(one).collect()),
-    }
+    if faults.is_empty() { Ok(spec) } else { Err(faults.into_iter().map(one).collect()) }
 }
 
 type Changes = fn(&mut FlowSpec);

@@ -1,22 +1,25 @@
-//! Times as stacked bars over one axis.
+//! Times as stacked bars with one axis.
 
 use super::canvas::{Anchor, Canvas, Escaped, Width, fit};
 use super::scale::{Scale, round_steps, tick_time};
 use crate::number;
 use crate::tree::Bars;
 
-/// Room at the left for names, of a bar with the gap below it, and below the plot.
+/// Width at the left for names. The next constants are the height of a bar with its gap, and the height below the plot.
 const LEFT: f64 = 92.0;
 const PITCH: f64 = 30.0;
 const BAR: f64 = 20.0;
 const BELOW: f64 = 26.0;
-/// Room at the right and above.
+/// Margin at the right and at the top.
 const MARGIN: f64 = 14.0;
 
-/// Draws all bars; empty without any time.
+/// Draws all bars. Returns an empty text if no bar has a time.
 pub(crate) fn bars(id: &str, plot: &Bars, width: Width) -> String {
-    let times = |bar: &crate::tree::Bar| bar.parts.iter().map(|(_, _, ns)| ns).sum::<f64>();
-    let most = plot.bars.iter().map(times).fold(0.0, f64::max);
+    let most = plot
+        .bars
+        .iter()
+        .map(|bar| bar.parts.iter().map(|(_, _, ns)| ns).sum::<f64>())
+        .fold(0.0, f64::max);
     if !most.is_finite() || most <= 0.0 {
         return String::new();
     }
@@ -30,12 +33,7 @@ pub(crate) fn bars(id: &str, plot: &Bars, width: Width) -> String {
     for tick in ticks {
         let at = x.at(tick);
         canvas.line("grid", (at, MARGIN - 6.0), (at, bottom));
-        canvas.text(
-            "tick",
-            (at, bottom + 18.0),
-            Anchor::Middle,
-            &tick_time(tick),
-        );
+        canvas.text("tick", (at, bottom + 18.0), Anchor::Middle, &tick_time(tick));
     }
     for (place, bar) in plot.bars.iter().enumerate() {
         let top = MARGIN + PITCH * place as f64;
@@ -55,7 +53,7 @@ pub(crate) fn bars(id: &str, plot: &Bars, width: Width) -> String {
     canvas.finish()
 }
 
-/// The legend below it; empty without any part.
+/// Returns the legend below the bars. Empty if there are no parts.
 pub(crate) fn bar_parts(plot: &Bars) -> String {
     let mut seen: Vec<(&str, usize)> = Vec::new();
     for (name, hue, _) in plot.bars.iter().flat_map(|bar| &bar.parts) {
@@ -63,15 +61,11 @@ pub(crate) fn bar_parts(plot: &Bars) -> String {
             seen.push((name, *hue));
         }
     }
-    let key = |(name, hue): &(&str, usize)| {
+    let keys: String = seen.iter().map(|(name, hue)| {
         let swatch = "<svg viewBox=\"0 0 28 8\" aria-hidden=\"true\"><rect class=\"part\" width=\"28\" height=\"8\"/></svg>";
         format!("<li class=\"s{hue}\">{swatch}{}</li>", Escaped(name))
-    };
-    let keys: String = seen.iter().map(key).collect();
-    match keys.is_empty() {
-        true => keys,
-        false => format!("<ul class=\"legend\">{keys}</ul>"),
-    }
+    }).collect();
+    if keys.is_empty() { keys } else { format!("<ul class=\"legend\">{keys}</ul>") }
 }
 
 #[cfg(test)]
@@ -80,13 +74,7 @@ mod tests {
     use crate::tree::Bar;
 
     fn plot(parts: Vec<(&'static str, usize, f64)>) -> Bars {
-        Bars {
-            title: "times".to_owned(),
-            bars: vec![Bar {
-                name: "p99".to_owned(),
-                parts,
-            }],
-        }
+        Bars { title: "times".to_owned(), bars: vec![Bar { name: "p99".to_owned(), parts }] }
     }
 
     #[test]

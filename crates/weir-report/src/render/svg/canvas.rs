@@ -1,4 +1,4 @@
-//! An SVG element under way, and what is common to all charts.
+//! An SVG element during rendering, and the parts that all charts share.
 
 use std::fmt::{self, Display, Write};
 
@@ -14,7 +14,7 @@ pub(in crate::render) enum Width {
 }
 
 impl Width {
-    /// In CSS pixels.
+    /// Returns the width in CSS pixels.
     pub(super) fn px(self) -> f64 {
         match self {
             Width::Wide => 992.0,
@@ -30,10 +30,10 @@ impl Width {
     }
 }
 
-/// Mean width of a character at the charts' text size, on the generous side: fonts differ.
+/// Mean width of a character at the charts' text size, CSS pixels. Estimated generously, because fonts differ.
 const CHAR_PX: f64 = 7.6;
 
-/// A coordinate with one decimal. What is not finite becomes 0.
+/// A coordinate that is formatted with one decimal. Non-finite values become 0.
 pub(super) struct Px(pub(super) f64);
 
 impl Display for Px {
@@ -47,7 +47,8 @@ impl Display for Px {
     }
 }
 
-/// Text for HTML and XML, secrets masked. Control characters, which XML 1.0 §2.2 forbids, become spaces.
+/// Text that is formatted for HTML and XML, with secrets masked. Control characters, which XML 1.0 §2.2 forbids, become
+/// spaces.
 pub(in crate::render) struct Escaped<'a>(pub(in crate::render) &'a str);
 
 impl Display for Escaped<'_> {
@@ -68,7 +69,7 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// Cuts a label to `px` and says so with an ellipsis; the whole name belongs in a `<title>`.
+/// Cuts a label to `px` and appends an ellipsis. The caller puts the whole name into a `<title>`.
 pub(super) fn fit(label: &str, px: f64) -> String {
     let room = (px / CHAR_PX).max(4.0) as usize;
     if label.chars().count() <= room {
@@ -80,7 +81,7 @@ pub(super) fn fit(label: &str, px: f64) -> String {
     cut
 }
 
-/// Anchor of a text.
+/// Horizontal anchor of a text.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -92,7 +93,7 @@ pub(super) enum Anchor {
 pub(super) struct Canvas(String);
 
 impl Canvas {
-    /// Opens a chart. `id` is unique in the page; title and description name it for screen readers.
+    /// Opens a chart. `id` must be unique in the page. Title and description name it for screen readers.
     pub(super) fn new(
         id: &str,
         class: &str,
@@ -153,7 +154,7 @@ impl Canvas {
         self.put(format_args!("<path class=\"{class}\" d=\"{d}\"/>"));
     }
 
-    /// Opens a group with a tooltip; `series` makes it highlight together with its legend entry.
+    /// Opens a group with a tooltip. `series` highlights it together with its legend entry.
     pub(super) fn open(&mut self, class: &str, series: Option<usize>, tooltip: &str) {
         self.put(format_args!("<g class=\"{class}\""));
         if let Some(series) = series {
@@ -172,7 +173,7 @@ impl Canvas {
     }
 }
 
-/// A path through points, dropping those that move less than half a pixel. One that is not finite leaves a gap.
+/// Returns a path through points. Points that move less than half a pixel are dropped. A non-finite point leaves a gap.
 pub(super) fn polyline(points: impl Iterator<Item = (f64, f64)>) -> String {
     let mut d = String::new();
     let mut last: Option<(f64, f64)> = None;
@@ -195,7 +196,7 @@ pub(super) fn polyline(points: impl Iterator<Item = (f64, f64)>) -> String {
     d
 }
 
-/// A single point is drawn as a dot by its round cap.
+/// Ends a path. A single point becomes a dot by its round cap.
 fn end(d: &mut String, is_dot: bool) {
     if is_dot {
         d.push_str("h0.1");
@@ -208,13 +209,8 @@ mod tests {
 
     #[test]
     fn coordinates_are_finite_and_short() {
-        let cases = [
-            (1.25, "1.3"),
-            (100.0, "100"),
-            (-0.01, "0"),
-            (f64::NAN, "0"),
-            (f64::INFINITY, "0"),
-        ];
+        let cases =
+            [(1.25, "1.3"), (100.0, "100"), (-0.01, "0"), (f64::NAN, "0"), (f64::INFINITY, "0")];
         for (value, text) in cases {
             assert_eq!(Px(value).to_string(), text);
         }

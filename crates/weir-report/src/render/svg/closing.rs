@@ -1,4 +1,4 @@
-//! An interval of rates that closes over time: what is still possible, as a band that gets narrower.
+//! An interval of rates that narrows over time, as a band of the rates that are still possible.
 
 use super::canvas::{Anchor, Canvas, Width, polyline};
 use super::dots::dot;
@@ -6,12 +6,12 @@ use super::scale::{Scale, round_steps, tick_rate};
 use crate::number;
 use crate::tree::Closing;
 
-/// Room at the left for the rates, above the plot, and below it for the seconds.
+/// Margins at the left (for rates), above the plot, and below it (for seconds).
 const MARGINS: (f64, f64, f64) = (62.0, 14.0, 48.0);
-/// Room at the right.
+/// Margin at the right.
 const RIGHT: f64 = 14.0;
 
-/// Draws a closing interval; empty with fewer than two steps, which close nothing.
+/// Draws a closing interval. Returns an empty text for fewer than two steps.
 pub(crate) fn closing(id: &str, plot: &Closing, width: Width) -> String {
     let steps: Vec<(f64, f64, f64)> = plot
         .steps
@@ -26,31 +26,25 @@ pub(crate) fn closing(id: &str, plot: &Closing, width: Width) -> String {
         Width::Wide => 240.0,
         Width::Narrow => 220.0,
     };
-    let desc = format!(
-        "from {} to {} requests/s in the end",
-        number::rate(low),
-        number::rate(high)
-    );
+    let desc =
+        format!("from {} to {} requests/s in the end", number::rate(low), number::rate(high));
     let size = (width.px(), height);
     let mut canvas = Canvas::new(id, width.class(), size, &plot.title, &desc);
-    let rates = steps.iter().flat_map(|(_, low, high)| [*low, *high]);
-    let rates = rates.chain(plot.dots.iter().map(|(_, dot)| dot.rate));
+    let rates = steps
+        .iter()
+        .flat_map(|(_, low, high)| [*low, *high])
+        .chain(plot.dots.iter().map(|(_, dot)| dot.rate));
     let (x, y) = axes(&mut canvas, (width, height), end, rates.fold(0.0, f64::max));
     let (left, right, bottom) = (MARGINS.0, width.px() - RIGHT, height - MARGINS.2);
     let middle = ((left + right) / 2.0, bottom + 40.0);
     canvas.text("hint", middle, Anchor::Middle, plot.over);
     // What is known holds until the next step.
     let edge = |of: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
-        let from = steps.iter().zip(steps.iter().skip(1));
-        let from = from.flat_map(|(step, next)| [(step.0, of(step)), (next.0, of(step))]);
-        let all = from.chain([(
-            end,
-            if begin < end {
-                of(&steps[steps.len() - 1])
-            } else {
-                of(&steps[0])
-            },
-        )]);
+        let all = steps
+            .iter()
+            .zip(steps.iter().skip(1))
+            .flat_map(|(step, next)| [(step.0, of(step)), (next.0, of(step))])
+            .chain([(end, if begin < end { of(&steps[steps.len() - 1]) } else { of(&steps[0]) })]);
         all.map(|(s, rate)| (x.at(s), y.at(rate))).collect()
     };
     let (lower, upper) = (edge(|step| step.1), edge(|step| step.2));
@@ -75,12 +69,7 @@ fn axes(canvas: &mut Canvas, (width, height): (Width, f64), end: f64, most: f64)
     for tick in ticks {
         let at = y.at(tick);
         canvas.line("grid", (left, at), (right, at));
-        canvas.text(
-            "tick",
-            (left - 8.0, at + 4.0),
-            Anchor::End,
-            &tick_rate(tick, end_y),
-        );
+        canvas.text("tick", (left - 8.0, at + 4.0), Anchor::End, &tick_rate(tick, end_y));
     }
     let x = Scale::linear((0.0, end), (left, right));
     let many = if width == Width::Wide { 8 } else { 4 };
@@ -109,18 +98,10 @@ mod tests {
             steps: steps.to_vec(),
             dots: Vec::new(),
         };
-        let svg = closing(
-            "c",
-            &plot(&[(2.0, 0.0, 900.0), (9.0, 400.0, 500.0)]),
-            Width::Wide,
-        );
+        let svg = closing("c", &plot(&[(2.0, 0.0, 900.0), (9.0, 400.0, 500.0)]), Width::Wide);
         assert_eq!(svg.matches("class=\"ln ").count(), 2);
         assert!(svg.contains("from 400 to 500 requests/s"), "{svg}");
-        for few in [
-            &[][..],
-            &[(2.0, 0.0, 9.0)],
-            &[(2.0, 0.0, f64::NAN), (3.0, 1.0, 2.0)],
-        ] {
+        for few in [&[][..], &[(2.0, 0.0, 9.0)], &[(2.0, 0.0, f64::NAN), (3.0, 1.0, 2.0)]] {
             assert_eq!(closing("c", &plot(few), Width::Narrow), "");
         }
     }

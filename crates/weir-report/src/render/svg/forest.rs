@@ -8,22 +8,22 @@ use super::canvas::{Anchor, Canvas, Px, Width, fit, polyline};
 use super::scale::{RATIOS, Scale};
 use crate::tree::{Effect, Forest, ForestRow, Mark, Part};
 
-/// Effects beyond this, either way, are drawn at the axis' end with an arrow.
+/// Largest effect in either direction that the axis covers. Larger effects are drawn at its end with an arrow.
 const FARTHEST: f64 = 1e3;
 
-/// An effect within this, either way, is shown in the close-up.
+/// Largest effect in either direction that the close-up shows.
 const NEAR: f64 = 1.25;
-/// A close-up is worth its place when it spreads what it shows at least so many times.
+/// Minimum magnification that justifies a close-up.
 const WORTH: f64 = 2.5;
 
-/// Where things are, per width.
+/// Positions of the parts of a chart, for one width.
 struct Layout {
     width: Width,
     row: f64,
     plot: (f64, f64),
     label_px: f64,
     top: f64,
-    /// Part of a row, from its top, that band and grid lines cross: not where text stands.
+    /// Part of a row, as offsets from its top, that is free of text. The band and grid lines cross it.
     strip: (f64, f64),
 }
 
@@ -44,7 +44,7 @@ const NARROW: Layout = Layout {
     strip: (22.0, 44.0),
 };
 
-/// Draws a forest; empty when there is nothing to show.
+/// Draws a forest. Returns an empty text if there is nothing to show.
 pub(crate) fn forest(id: &str, forest: &Forest, width: Width) -> String {
     let rows = &forest.rows;
     let effects = || rows.iter().filter_map(|row| row.effect);
@@ -62,9 +62,11 @@ pub(crate) fn forest(id: &str, forest: &Forest, width: Width) -> String {
         Width::Narrow => NARROW,
     };
     let bottom = layout.top + layout.row * rows.len() as f64;
-    let each = rows.iter();
-    let each = each.map(|row| format!("{}: {}, {}", row.label, row.figures, row.word));
-    let description = each.collect::<Vec<_>>().join("; ");
+    let description = rows
+        .iter()
+        .map(|row| format!("{}: {}, {}", row.label, row.figures, row.word))
+        .collect::<Vec<_>>()
+        .join("; ");
     let size = (width.px(), bottom + 30.0);
     let mut chart = Chart {
         canvas: Canvas::new(id, width.class(), size, &forest.title, &description),
@@ -78,13 +80,9 @@ pub(crate) fn forest(id: &str, forest: &Forest, width: Width) -> String {
     chart.canvas.finish()
 }
 
-/// All estimates and bounds that can be drawn, the band, and a little air.
+/// Returns the range of all drawable estimates and bounds and the band, with a small margin.
 fn domain(effects: impl Iterator<Item = Effect>, band: f64) -> (f64, f64) {
-    let band = if band.is_finite() {
-        band.clamp(0.0, 9.0)
-    } else {
-        0.0
-    };
+    let band = if band.is_finite() { band.clamp(0.0, 9.0) } else { 0.0 };
     let around = (1.0 + band).max(1.03);
     let (mut low, mut high) = (1.0 / around, around);
     for value in effects.flat_map(|e| [e.low, e.ratio, e.high]) {
@@ -98,20 +96,19 @@ fn domain(effects: impl Iterator<Item = Effect>, band: f64) -> (f64, f64) {
     (low / air, high * air)
 }
 
-/// The domain of what is near 1, if that is more than one effect and gains room by itself.
+/// Returns the range of the effects near 1. `None` if there is only one or the magnification is too small.
 fn close_up(
     effects: impl Iterator<Item = Effect>,
     band: f64,
     whole: (f64, f64),
 ) -> Option<(f64, f64)> {
-    let near = |effect: &Effect| effect.low > 1.0 / NEAR && effect.high < NEAR;
-    let effects: Vec<Effect> = effects.filter(near).collect();
+    let effects: Vec<Effect> =
+        effects.filter(|effect| effect.low > 1.0 / NEAR && effect.high < NEAR).collect();
     let shown = domain(effects.iter().copied(), band);
     let gain = (whole.1 / whole.0).ln() / (shown.1 / shown.0).ln();
     (effects.len() > 1 && gain >= WORTH).then_some(shown)
 }
 
-/// A forest under way.
 struct Chart {
     canvas: Canvas,
     scale: Scale,
@@ -120,9 +117,7 @@ struct Chart {
 
 impl Chart {
     fn axis(&mut self, forest: &Forest) {
-        let Layout {
-            top, row, strip, ..
-        } = self.layout;
+        let Layout { top, row, strip, .. } = self.layout;
         let bottom = top + row * forest.rows.len() as f64;
         let strips: Vec<(f64, f64)> = (0..forest.rows.len())
             .map(|place| top + row * place as f64)
@@ -130,10 +125,8 @@ impl Chart {
             .collect();
         let canvas = &mut self.canvas;
         if forest.band > 0.0 {
-            let (from, to) = (
-                self.scale.at(1.0 / (1.0 + forest.band)),
-                self.scale.at(1.0 + forest.band),
-            );
+            let (from, to) =
+                (self.scale.at(1.0 / (1.0 + forest.band)), self.scale.at(1.0 + forest.band));
             for (top, end) in &strips {
                 canvas.rect("band", (from, *top), (to - from, end - top));
             }
@@ -166,10 +159,7 @@ impl Chart {
     }
 
     fn row(&mut self, row: &ForestRow, top: f64) {
-        let tooltip = format!(
-            "{}: {}, {}. {}",
-            row.label, row.figures, row.word, row.because
-        );
+        let tooltip = format!("{}: {}, {}. {}", row.label, row.figures, row.word, row.because);
         let class = format!("{} {}", row.tone.class(), part(row.part));
         self.canvas.open(&class, None, tooltip.trim_end());
         let y = match self.layout.width {
@@ -182,14 +172,9 @@ impl Chart {
         self.canvas.close();
     }
 
-    /// Words of a row beside the plot; the middle of its line.
+    /// Writes the words of a row beside the plot, and returns the y coordinate of its middle.
     fn wide(&mut self, row: &ForestRow, top: f64) -> f64 {
-        let Layout {
-            row: height,
-            plot,
-            label_px,
-            ..
-        } = self.layout;
+        let Layout { row: height, plot, label_px, .. } = self.layout;
         let canvas = &mut self.canvas;
         canvas.rect("hit", (0.0, top), (Width::Wide.px(), height));
         let y = top + height / 2.0;
@@ -205,14 +190,9 @@ impl Chart {
         y
     }
 
-    /// Words of a row above its line; the middle of that.
+    /// Writes the words of a row above its line, and returns the y coordinate of the line.
     fn narrow(&mut self, row: &ForestRow, top: f64) -> f64 {
-        let Layout {
-            row: height,
-            plot,
-            label_px,
-            ..
-        } = self.layout;
+        let Layout { row: height, plot, label_px, .. } = self.layout;
         let canvas = &mut self.canvas;
         canvas.rect("hit", (0.0, top), (plot.1, height));
         let label = fit(&row.label, label_px);
@@ -226,28 +206,29 @@ impl Chart {
         let (left, right) = self.layout.plot;
         let (canvas, scale) = (&mut self.canvas, &self.scale);
         if !scale.holds(effect.ratio) {
-            match effect.ratio > 1.0 {
-                true => arrow(canvas, (right, y), -6.0),
-                false => arrow(canvas, (left, y), 6.0),
+            if effect.ratio > 1.0 {
+                arrow(canvas, (right, y), -6.0);
+            } else {
+                arrow(canvas, (left, y), 6.0);
             }
             return;
         }
         let (low, high) = (scale.at(effect.low), scale.at(effect.high));
         canvas.line("whisker", (low, y), (high, y));
-        for (bound, x, edge, back) in [
-            (effect.low, low, left, 6.0),
-            (effect.high, high, right, -6.0),
-        ] {
-            match scale.holds(bound) {
-                true => canvas.line("whisker", (x, y - 5.0), (x, y + 5.0)),
-                false => arrow(canvas, (edge, y), back),
+        for (bound, x, edge, back) in
+            [(effect.low, low, left, 6.0), (effect.high, high, right, -6.0)]
+        {
+            if scale.holds(bound) {
+                canvas.line("whisker", (x, y - 5.0), (x, y + 5.0));
+            } else {
+                arrow(canvas, (edge, y), back);
             }
         }
         shape(canvas, mark, (scale.at(effect.ratio), y));
     }
 }
 
-/// A part as a name of a style.
+/// Returns the style class of a part.
 fn part(part: Part) -> &'static str {
     match part {
         Part::Control => "control",
@@ -255,13 +236,13 @@ fn part(part: Part) -> &'static str {
     }
 }
 
-/// The interval goes on beyond the axis.
+/// Draws an arrow for an interval that continues beyond the axis.
 fn arrow(canvas: &mut Canvas, (x, y): (f64, f64), back: f64) {
     let points = [(x + back, y - 5.0), (x, y), (x + back, y + 5.0)];
     canvas.path("whisker", &polyline(points.into_iter()));
 }
 
-/// A shape for each verdict, so that colour is never alone.
+/// Draws the shape of a verdict, so that colour is never the only sign.
 fn shape(canvas: &mut Canvas, mark: Mark, (x, y): (f64, f64)) {
     let corners: &[(f64, f64)] = match mark {
         Mark::Up => &[(-5.5, 4.5), (0.0, -5.5), (5.5, 4.5)],

@@ -1,24 +1,21 @@
-//! Lines of times over one axis. That of quantiles is the axis of HdrHistogram's plotter: x is 1/(1-quantile),
-//! logarithmic, so each further nine of the quantile takes the same room and the tail can be read.
+//! Times as lines over one axis. For quantiles it is the axis of HdrHistogram's plotter: x is 1/(1-quantile),
+//! logarithmic, so each further nine of the quantile takes the same space and the tail is readable.
 
 use super::canvas::{Anchor, Canvas, Width, fit, polyline};
 use super::dots::dot;
 use super::scale::{Scale, decades, round_steps, tick_rate, tick_time};
 use crate::tree::{Axis, Extent, Line, Lines, Marks};
 
-/// With more lines than this, names beside the lines cannot be told apart; the legend remains.
+/// Maximum number of lines with names beside them. With more, the names could not be told apart, and only the legend
+/// remains.
 const DIRECT_LABELS: usize = 12;
-/// Room for them at the right.
+/// Width at the right for these names.
 const LABELS: f64 = 214.0;
-/// Between neighbouring labels.
+/// Minimum distance between neighbouring names.
 const LABEL_GAP: f64 = 16.0;
-/// Draws lines; empty when there is none with points.
+/// Draws lines. Returns an empty text if no line has points.
 pub(crate) fn lines(id: &str, plot: &Lines, width: Width) -> String {
-    let drawn: Vec<&Line> = plot
-        .lines
-        .iter()
-        .filter(|line| !line.points.is_empty())
-        .collect();
+    let drawn: Vec<&Line> = plot.lines.iter().filter(|line| !line.points.is_empty()).collect();
     if drawn.is_empty() {
         return String::new();
     }
@@ -40,13 +37,12 @@ pub(crate) fn lines(id: &str, plot: &Lines, width: Width) -> String {
     chart.canvas.finish()
 }
 
-/// A chart under way.
 struct Chart {
     canvas: Canvas,
     width: Width,
     plot_x: (f64, f64),
     plot_y: (f64, f64),
-    /// Whether names stand beside the lines.
+    /// True if names are beside the lines.
     labels: bool,
     x: Scale,
     y: Scale,
@@ -81,26 +77,17 @@ impl Chart {
             Axis::Nines => Scale::log((1.0, plot.extent.right.clamp(10.0, 1e9)), plot_x),
             Axis::Rate => Scale::linear((0.0, top(&rates(plot, width))), plot_x),
         };
-        Chart {
-            canvas,
-            width,
-            plot_x,
-            plot_y,
-            labels,
-            x,
-            y,
-        }
+        Chart { canvas, width, plot_x, plot_y, labels, x, y }
     }
 
-    /// The axis below: ticks with their words, and what they are of.
+    /// Draws the horizontal axis: ticks with their words, and a caption.
     fn below(&mut self, plot: &Lines) {
         let (ticks, caption): (Vec<(f64, String)>, _) = match plot.axis {
             Axis::Nines => (self.nines(), "share of requests answered at least as fast"),
             Axis::Rate => (
                 {
                     let ticks = rates(plot, self.width);
-                    let words = |tick: &f64| (*tick, tick_rate(*tick, top(&ticks)));
-                    ticks.iter().map(words).collect()
+                    ticks.iter().map(|tick| (*tick, tick_rate(*tick, top(&ticks)))).collect()
                 },
                 match plot.each {
                     "arm" => "requests per second to each arm",
@@ -117,15 +104,14 @@ impl Chart {
                 px if px > right - 18.0 && self.width == Width::Narrow => Anchor::End,
                 _ => Anchor::Middle,
             };
-            self.canvas
-                .text("tick", (px, bottom + 20.0), anchor, &words);
+            self.canvas.text("tick", (px, bottom + 20.0), anchor, &words);
         }
         self.canvas.line("axis", (left, bottom), (right, bottom));
         let middle = ((left + right) / 2.0, bottom + 40.0);
         self.canvas.text("hint", middle, Anchor::Middle, caption);
     }
 
-    /// A band across the plot, a level along it, and a place on the axis below.
+    /// Draws the marks: a band across the plot, a horizontal level, and a position on the axis below.
     fn held_against(&mut self, marks: &Marks) {
         let ((left, right), (bottom, top)) = (self.plot_x, self.plot_y);
         let canvas = &mut self.canvas;
@@ -146,10 +132,8 @@ impl Chart {
             let x = self.x.at(*rate);
             canvas.line("at", (x, top), (x, bottom));
             // Times are short there, so the upper end is free.
-            let (at, anchor) = match x - left < 60.0 {
-                true => (x + 6.0, Anchor::Start),
-                false => (x - 6.0, Anchor::End),
-            };
+            let (at, anchor) =
+                if x - left < 60.0 { (x + 6.0, Anchor::Start) } else { (x - 6.0, Anchor::End) };
             canvas.text("hint", (at, top + 12.0), anchor, name);
         }
     }
@@ -167,8 +151,11 @@ impl Chart {
             Width::Wide => 64.0,
             Width::Narrow => 54.0,
         };
-        let ticks = self.x.pick(nines.chain([2.0, 4.0, 1.0]), gap).into_iter();
-        ticks.map(|tick| (tick, percent(tick))).collect()
+        self.x
+            .pick(nines.chain([2.0, 4.0, 1.0]), gap)
+            .into_iter()
+            .map(|tick| (tick, percent(tick)))
+            .collect()
     }
 
     fn at(&self, &(x, ns): &(f64, f64)) -> (f64, f64) {
@@ -186,8 +173,7 @@ impl Chart {
     }
 
     fn direct_labels(&mut self, drawn: &[&Line]) {
-        let ends = drawn.iter();
-        let ends = ends.filter_map(|line| Some((self.at(line.points.last()?), *line)));
+        let ends = drawn.iter().filter_map(|line| Some((self.at(line.points.last()?), *line)));
         let mut ends: Vec<((f64, f64), &Line)> = ends.collect();
         ends.sort_by(|(a, _), (b, _)| a.1.total_cmp(&b.1));
         let wanted: Vec<f64> = ends.iter().map(|(end, _)| end.1).collect();
@@ -206,7 +192,7 @@ impl Chart {
     }
 }
 
-/// Where a text around `x` is written so that it stays between two edges.
+/// Returns the position and anchor of a text near `x` that keep it between two edges.
 fn beside(x: f64, text: &str, (left, right): (f64, f64)) -> (f64, Anchor) {
     let half = 3.6 * text.chars().count() as f64;
     match x {
@@ -216,7 +202,7 @@ fn beside(x: f64, text: &str, (left, right): (f64, f64)) -> (f64, Anchor) {
     }
 }
 
-/// The axis of times, and its ticks.
+/// Returns the axis of times and its ticks.
 fn times(extent: &Extent, plot_y: (f64, f64)) -> (Scale, Vec<f64>) {
     let Extent { low, high, .. } = *extent;
     if extent.is_log() {
@@ -235,14 +221,14 @@ fn top(steps: &[f64]) -> f64 {
     steps.last().copied().unwrap_or(1.0)
 }
 
-/// 1/(1-quantile) as a percentage: 1000 is `99.9 %`.
+/// Formats 1/(1-quantile) as a percentage: 1000 is `99.9 %`.
 fn percent(x: f64) -> String {
     let decimals = (x.log10().round() as usize).saturating_sub(2);
     format!("{:.decimals$} %", 100.0 * (1.0 - 1.0 / x))
 }
 
-/// Moves ascending positions apart so that neighbours are `gap` from each other, as near to where
-/// they want to be as one pass down and one up allow.
+/// Moves ascending positions apart until neighbours have a distance of `gap`. They stay as near to the wanted ones as
+/// one pass down and one up allow.
 fn spread(wanted: &[f64], gap: f64, (low, high): (f64, f64)) -> Vec<f64> {
     let mut placed = wanted.to_vec();
     let mut least = low;

@@ -1,9 +1,8 @@
 //! Charts as inline SVG, themed by the classes of the page's style sheet.
 //!
-//! A chart has a title and a description for those who cannot see it, and `<title>` tooltips on
-//! its marks. Text keeps its size on every screen, because each chart is drawn for the width it is
-//! shown at: wide and narrow versions are made, and the style sheet shows one of them.
-//! Coordinates are always finite: whatever comes in, no `NaN` leaves this module.
+//! A chart has a title and a description for users who cannot see it, and `<title>` tooltips on its marks. Text has the
+//! same size on every screen, because each chart is drawn in a wide and a narrow version, and the style sheet shows one
+//! of them. Coordinates are always finite: whatever the input, this module writes no `NaN`.
 
 mod bars;
 mod canvas;

@@ -1,5 +1,4 @@
-//! Small charts beside each other, each of a quantity of its own: values by rate with the line that they follow, or values
-//! over time.
+//! Small charts beside each other, one per quantity: values by rate with the fitted line, or values over time.
 
 use weir_limits::shown;
 
@@ -7,30 +6,24 @@ use super::canvas::{Anchor, Canvas, Escaped, Px, polyline};
 use super::scale::{Scale, round_steps};
 use crate::tree::Multiple;
 
-/// Size of a chart; the page's grid scales it.
+/// Size of a chart before the page's grid scales it.
 const SIZE: (f64, f64) = (294.0, 120.0);
 const PLOT_X: (f64, f64) = (66.0, 288.0);
 const PLOT_Y: (f64, f64) = (98.0, 8.0);
 
-/// Draws all that have a value; empty when none has.
+/// Draws all charts that have a value. Returns an empty text if none has.
 pub(crate) fn multiples(id: &str, all: &[Multiple]) -> String {
-    let is_drawn = |one: &&Multiple| one.dots.iter().chain(&one.line).any(is_finite);
-    let drawn = all.iter().filter(is_drawn).enumerate().map(|(place, one)| {
-        let name = Escaped(&one.name);
-        let canvas = Canvas::new(
-            &format!("{id}-{place}"),
-            "panel",
-            SIZE,
-            &one.name,
-            &one.said,
-        );
-        format!("<div><p>{name}</p>{}</div>", draw(canvas, one))
-    });
+    let drawn = all
+        .iter()
+        .filter(|one| one.dots.iter().chain(&one.line).any(is_finite))
+        .enumerate()
+        .map(|(place, one)| {
+            let name = Escaped(&one.name);
+            let canvas = Canvas::new(&format!("{id}-{place}"), "panel", SIZE, &one.name, &one.said);
+            format!("<div><p>{name}</p>{}</div>", draw(canvas, one))
+        });
     let drawn: String = drawn.collect();
-    match drawn.is_empty() {
-        true => drawn,
-        false => format!("<div class=\"panels\">{drawn}</div>"),
-    }
+    if drawn.is_empty() { drawn } else { format!("<div class=\"panels\">{drawn}</div>") }
 }
 
 fn is_finite((x, y): &(f64, f64)) -> bool {
@@ -38,8 +31,13 @@ fn is_finite((x, y): &(f64, f64)) -> bool {
 }
 
 fn draw(mut canvas: Canvas, one: &Multiple) -> String {
-    let values = one.dots.iter().chain(&one.line).filter(|at| is_finite(at));
-    let most = values.map(|(_, value)| *value).fold(0.0, f64::max);
+    let most = one
+        .dots
+        .iter()
+        .chain(&one.line)
+        .filter(|at| is_finite(at))
+        .map(|(_, value)| *value)
+        .fold(0.0, f64::max);
     let steps = round_steps(most, 3);
     let top = steps.last().copied().unwrap_or(1.0);
     let (ends, (left, right)) = &one.across;
@@ -53,23 +51,17 @@ fn draw(mut canvas: Canvas, one: &Multiple) -> String {
     for tick in steps {
         let at = y.at(tick);
         canvas.line("grid", (PLOT_X.0, at), (PLOT_X.1, at));
-        let label = match tick == 0.0 {
-            true => "0".to_owned(),
-            false => shown(tick, &one.unit),
-        };
+        let label = if tick == 0.0 { "0".to_owned() } else { shown(tick, &one.unit) };
         canvas.text("tick", (PLOT_X.0 - 6.0, at + 4.0), Anchor::End, &label);
     }
     canvas.text("tick", (PLOT_X.0, SIZE.1 - 5.0), Anchor::Start, left);
     canvas.text("tick", (PLOT_X.1, SIZE.1 - 5.0), Anchor::End, right);
-    let place = |&(at, value): &(f64, f64)| match value.is_finite() {
-        true => (x.at(at), y.at(value)),
-        false => (x.at(at), value),
+    let place = |&(at, value): &(f64, f64)| {
+        if value.is_finite() { (x.at(at), y.at(value)) } else { (x.at(at), value) }
     };
     for (cx, cy) in one.dots.iter().filter(|at| is_finite(at)).map(place) {
         let (cx, cy) = (Px(cx), Px(cy));
-        canvas.put(format_args!(
-            "<circle class=\"dot s1\" cx=\"{cx}\" cy=\"{cy}\" r=\"2.5\"/>"
-        ));
+        canvas.put(format_args!("<circle class=\"dot s1\" cx=\"{cx}\" cy=\"{cy}\" r=\"2.5\"/>"));
     }
     canvas.path("ln thin s0", &polyline(one.line.iter().map(place)));
     canvas.finish()
@@ -93,26 +85,17 @@ mod tests {
 
     #[test]
     fn values_a_line_and_its_bend_are_drawn_and_said() {
-        let svg = multiples(
-            "m",
-            &[one(&[(1.0, 0.2), (9.0, f64::NAN)], Some((5.0, (4.0, 6.0))))],
-        );
+        let svg = multiples("m", &[one(&[(1.0, 0.2), (9.0, f64::NAN)], Some((5.0, (4.0, 6.0))))]);
         assert_eq!(svg.matches("<circle").count(), 1, "{svg}");
         assert!(svg.contains("class=\"band\"") && svg.contains("<desc id=\"m-0-d\">it bends<"));
-        assert!(
-            svg.contains("CPU &lt;1&gt;") && !svg.contains("NaN"),
-            "{svg}"
-        );
+        assert!(svg.contains("CPU &lt;1&gt;") && !svg.contains("NaN"), "{svg}");
         let straight = multiples("m", &[one(&[], None)]);
         assert!(!straight.contains("class=\"band\""));
     }
 
     #[test]
     fn nothing_known_draws_nothing() {
-        let none = Multiple {
-            line: vec![(1.0, f64::NAN)],
-            ..one(&[], None)
-        };
+        let none = Multiple { line: vec![(1.0, f64::NAN)], ..one(&[], None) };
         assert_eq!(multiples("m", &[none]), "");
     }
 }

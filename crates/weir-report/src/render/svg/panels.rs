@@ -1,20 +1,20 @@
-//! Small multiples over time: one panel for each arm, all with the same axes, the baseline behind
-//! each in grey. Eight noisy lines in one chart would show nothing.
+//! Small multiples over time: one panel per arm, all with the same axes, the baseline behind each in grey. Eight noisy
+//! lines in one chart would be unreadable.
 
 use super::canvas::{Anchor, Canvas, Escaped, polyline};
 use super::scale::{Scale, round_steps, tick_rate, tick_time};
 use crate::number;
 use crate::tree::{Panel, Panels};
 
-/// Size of a panel; the page's grid scales it.
+/// Size of a panel before the page's grid scales it.
 const SIZE: (f64, f64) = (294.0, 108.0);
 const PLOT_X: (f64, f64) = (52.0, 288.0);
 const PLOT_Y: (f64, f64) = (88.0, 8.0);
-/// Points above this quantile times [`HEADROOM`] do not stretch the axis.
+/// Quantile which, times [`HEADROOM`], bounds the axis. Points above do not stretch it.
 const CAP_QUANTILE: f64 = 0.98;
 const HEADROOM: f64 = 1.3;
 
-/// Draws all panels with points, each below its name; empty when there is none.
+/// Draws all panels that have points, each below its name. Returns an empty text if there is none.
 pub(crate) fn panels(id: &str, group: &Panels) -> String {
     let axes = Axes::of(group);
     let ghost = group.panels.first().filter(|panel| panel.is_baseline);
@@ -27,16 +27,10 @@ pub(crate) fn panels(id: &str, group: &Panels) -> String {
             let canvas = Canvas::new(&format!("{id}-{place}"), "panel", SIZE, &title, &desc);
             let name = Escaped(&panel.name);
             let ghost = ghost.filter(|_| !panel.is_baseline);
-            format!(
-                "<div><p>{name}</p>{}</div>",
-                axes.draw(canvas, panel, ghost)
-            )
+            format!("<div><p>{name}</p>{}</div>", axes.draw(canvas, panel, ghost))
         })
         .collect();
-    match drawn.is_empty() {
-        true => drawn,
-        false => format!("<div class=\"panels\">{drawn}</div>"),
-    }
+    if drawn.is_empty() { drawn } else { format!("<div class=\"panels\">{drawn}</div>") }
 }
 
 /// The axes that all panels of a group share.
@@ -63,18 +57,14 @@ impl Axes {
         for tick in &self.steps {
             let at = y.at(*tick);
             canvas.line("grid", (PLOT_X.0, at), (PLOT_X.1, at));
-            let text = match self.times {
-                true => tick_time(*tick),
-                false => tick_rate(*tick, top),
-            };
+            let text = if self.times { tick_time(*tick) } else { tick_rate(*tick, top) };
             canvas.text("tick", (PLOT_X.0 - 6.0, at + 4.0), Anchor::End, &text);
         }
         canvas.text("tick", (PLOT_X.0, SIZE.1 - 3.0), Anchor::Start, "0 s");
         let end = format!("{} s", number::count(self.seconds.round() as u64));
         canvas.text("tick", (PLOT_X.1, SIZE.1 - 3.0), Anchor::End, &end);
-        let place = |&(s, v): &(f64, f64)| match v.is_finite() {
-            true => (x.at(s), y.at(v)),
-            false => (x.at(s), v),
+        let place = |&(s, v): &(f64, f64)| {
+            if v.is_finite() { (x.at(s), y.at(v)) } else { (x.at(s), v) }
         };
         if let Some(ghost) = ghost {
             canvas.path("ghost", &polyline(ghost.points.iter().map(place)));
@@ -87,7 +77,7 @@ impl Axes {
     }
 }
 
-/// Highest value that the axis shows, so that one outlier does not flatten everything else.
+/// Returns the highest value that the axis shows, so that one outlier does not flatten everything else.
 fn cap(mut values: Vec<f64>) -> f64 {
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);
@@ -98,7 +88,7 @@ fn cap(mut values: Vec<f64>) -> f64 {
     max.min(values[place] * HEADROOM)
 }
 
-/// Points above the axis are not left out silently: each has a mark at the upper edge.
+/// Draws a mark at the upper edge for each point above the axis.
 fn beyond(canvas: &mut Canvas, points: &[(f64, f64)], top: f64, x: &Scale) {
     let is_beyond = |value: f64| value.is_finite() && value > top * (1.0 + 1e-9);
     for (s, _) in points.iter().filter(|(_, value)| is_beyond(*value)) {
@@ -115,12 +105,7 @@ mod tests {
         Panels {
             what: "completed requests per second",
             times: false,
-            panels: vec![Panel {
-                name: "a".to_owned(),
-                hue: 0,
-                is_baseline: true,
-                points,
-            }],
+            panels: vec![Panel { name: "a".to_owned(), hue: 0, is_baseline: true, points }],
         }
     }
 
@@ -137,10 +122,7 @@ mod tests {
     #[test]
     fn a_block_without_a_value_leaves_a_gap() {
         let of = |value: f64| panels("p", &group(vec![(0.0, 10.0), (1.0, value), (2.0, 10.0)]));
-        let parts = |svg: String| {
-            svg.rsplit_once(" d=\"")
-                .map(|(_, d)| d.matches('M').count())
-        };
+        let parts = |svg: String| svg.rsplit_once(" d=\"").map(|(_, d)| d.matches('M').count());
         assert_eq!([of(10.0), of(f64::NAN)].map(parts), [Some(1), Some(2)]);
     }
 

@@ -1,4 +1,4 @@
-//! Axes: from values to pixels, and which values get a tick.
+//! Axes: conversion of values to pixels, and choice of ticks.
 
 use crate::number;
 
@@ -11,28 +11,20 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// A linear axis. An empty or unusable domain becomes 0..1.
+    /// Creates a linear axis. An empty or unusable domain becomes 0..1.
     pub(super) fn linear(domain: (f64, f64), to: (f64, f64)) -> Scale {
         let usable = domain.0.is_finite() && domain.1.is_finite() && domain.1 > domain.0;
-        Scale {
-            log: false,
-            from: if usable { domain } else { (0.0, 1.0) },
-            to,
-        }
+        Scale { log: false, from: if usable { domain } else { (0.0, 1.0) }, to }
     }
 
-    /// A logarithmic axis. A domain that is not above zero or empty becomes 1..10.
+    /// Creates a logarithmic axis. A domain that is empty or not above zero becomes 1..10.
     pub(super) fn log(domain: (f64, f64), to: (f64, f64)) -> Scale {
         let usable = domain.0 > 0.0 && domain.1.is_finite() && domain.1 > domain.0;
         let (low, high) = if usable { domain } else { (1.0, 10.0) };
-        Scale {
-            log: true,
-            from: (low.ln(), high.ln()),
-            to,
-        }
+        Scale { log: true, from: (low.ln(), high.ln()), to }
     }
 
-    /// The pixel of a value; values beyond the domain land at its ends.
+    /// Returns the pixel of a value. Values beyond the domain are placed at its ends.
     pub(super) fn at(&self, value: f64) -> f64 {
         let value = if self.log { value.max(0.0).ln() } else { value };
         if value.is_nan() {
@@ -42,7 +34,7 @@ impl Scale {
         self.to.0 + share.clamp(0.0, 1.0) * (self.to.1 - self.to.0)
     }
 
-    /// Whether a value lies within the domain.
+    /// Returns true if a value is within the domain.
     pub(super) fn holds(&self, value: f64) -> bool {
         let value = if self.log { value.max(0.0).ln() } else { value };
         // A tick at the very end must not be lost to rounding.
@@ -50,13 +42,14 @@ impl Scale {
         value >= self.from.0 - slack && value <= self.from.1 + slack
     }
 
-    /// Of `candidates`, most wanted first, those that fit with `gap` pixels between them;
+    /// Selects those of `candidates`, in order of preference, that fit with `gap` pixels between them. The result is
     /// ascending.
     pub(super) fn pick(&self, candidates: impl IntoIterator<Item = f64>, gap: f64) -> Vec<f64> {
         let mut picked: Vec<f64> = Vec::new();
         for value in candidates {
-            let free = |other: &f64| (self.at(*other) - self.at(value)).abs() >= gap;
-            if self.holds(value) && picked.iter().all(free) {
+            if self.holds(value)
+                && picked.iter().all(|other| (self.at(*other) - self.at(value)).abs() >= gap)
+            {
                 picked.push(value);
             }
         }
@@ -65,8 +58,8 @@ impl Scale {
     }
 }
 
-/// Round values from 0 to at least `max`: at most `most` steps of 1, 2, 2.5 or 5 times a power of
-/// ten. The last one is the axis' end.
+/// Returns round values from 0 to at least `max`, in at most `most` steps of 1, 2, 2.5 or 5 times a power of ten. The
+/// last value is the end of the axis.
 pub(super) fn round_steps(max: f64, most: u32) -> Vec<f64> {
     if !max.is_finite() || max <= 0.0 {
         return vec![0.0, 1.0];
@@ -85,7 +78,7 @@ pub(super) fn round_steps(max: f64, most: u32) -> Vec<f64> {
     (0..=steps).map(|index| f64::from(index) * step).collect()
 }
 
-/// 1, 2 and 5 times powers of ten that cover `low..=high`, decades first.
+/// Returns 1, 2 and 5 times the powers of ten that cover `low..=high`, powers of ten first.
 pub(super) fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let powers = || (first..=last).map(|power| 10_f64.powi(power));
@@ -95,13 +88,13 @@ pub(super) fn decades(low: f64, high: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Ratios worth a tick on a logarithmic axis around 1, most wanted first.
+/// Ratios that may have a tick on a logarithmic axis around 1, in order of preference.
 pub(super) const RATIOS: [f64; 31] = [
     1.0, 2.0, 0.5, 10.0, 0.1, 5.0, 0.2, 3.0, 1.5, 0.7, 100.0, 0.01, 1000.0, 0.001, 1.2, 0.8, 1.1,
     0.9, 20.0, 50.0, 0.05, 0.02, 1.05, 0.95, 1.02, 0.98, 1.01, 0.99, 4.0, 1.005, 0.995,
 ];
 
-/// A tick's time without digits that say nothing: `200 µs` and not `200.00 µs`.
+/// Formats a tick's time without trailing zeros: `200 µs` and not `200.00 µs`.
 pub(super) fn tick_time(ns: f64) -> String {
     let text = number::time(ns);
     match text.split_once(' ') {
@@ -111,7 +104,7 @@ pub(super) fn tick_time(ns: f64) -> String {
     }
 }
 
-/// A tick's rate, in thousands where the axis goes that far: all ticks up to `top` are written alike.
+/// Formats a tick's rate. If the axis' end `top` is large enough, all its ticks are in thousands.
 pub(super) fn tick_rate(rate: f64, top: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
@@ -121,10 +114,7 @@ pub(super) fn tick_rate(rate: f64, top: f64) -> String {
 }
 
 fn trimmed(number: &str) -> &str {
-    match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
-    }
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
 #[cfg(test)]
@@ -159,13 +149,7 @@ mod tests {
     #[test]
     fn values_land_where_they_belong_and_never_outside() {
         let scale = Scale::log((0.5, 2.0), (0.0, 100.0));
-        for (value, px) in [
-            (0.5, 0.0),
-            (1.0, 50.0),
-            (2.0, 100.0),
-            (9.0, 100.0),
-            (0.0, 0.0),
-        ] {
+        for (value, px) in [(0.5, 0.0), (1.0, 50.0), (2.0, 100.0), (9.0, 100.0), (0.0, 0.0)] {
             assert!((scale.at(value) - px).abs() < 1e-9, "{value}");
         }
         let down = Scale::linear((0.0, 10.0), (100.0, 0.0));
@@ -175,12 +159,7 @@ mod tests {
 
     #[test]
     fn a_domain_that_is_none_still_gives_an_axis() {
-        for domain in [
-            (1.0, 1.0),
-            (f64::NAN, 2.0),
-            (0.0, f64::INFINITY),
-            (3.0, 1.0),
-        ] {
+        for domain in [(1.0, 1.0), (f64::NAN, 2.0), (0.0, f64::INFINITY), (3.0, 1.0)] {
             assert!(Scale::linear(domain, (0.0, 9.0)).at(0.5).is_finite());
             assert!(Scale::log(domain, (0.0, 9.0)).at(0.5).is_finite());
         }
@@ -198,15 +177,9 @@ mod tests {
 
     #[test]
     fn round_steps_reach_the_maximum() {
-        assert_eq!(
-            round_steps(29_300.0, 4),
-            [0.0, 10_000.0, 20_000.0, 30_000.0]
-        );
+        assert_eq!(round_steps(29_300.0, 4), [0.0, 10_000.0, 20_000.0, 30_000.0]);
         // A larger step would leave a third of the axis empty.
-        assert_eq!(
-            round_steps(68_000.0, 3),
-            [0.0, 25_000.0, 50_000.0, 75_000.0]
-        );
+        assert_eq!(round_steps(68_000.0, 3), [0.0, 25_000.0, 50_000.0, 75_000.0]);
         assert_eq!(round_steps(10.0, 5), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {
             assert!(round_steps(bad, 4).len() >= 2, "{bad}");

@@ -10,16 +10,16 @@ use crate::tree::{
     Style, Table, Tone, clause, figure, fold,
 };
 
-/// Place of the p99 among the quantiles of a point.
+/// Index of the p99 among the quantiles of a point.
 pub(super) const P99: usize = 2;
-/// Names of the quantiles and the colours of their lines.
+/// Name, quantile and style class of each line.
 const QUANTILES: [(&str, f64, &str); 4] = [
     ("p50", 0.5, "s6 d0"),
     ("p90", 0.9, "s1 d0"),
     ("p99", 0.99, "s0 d0"),
     ("p99.9", 0.999, "s2 d0"),
 ];
-/// So many rates of the curve are shown where room is scarce, and those at the edge.
+/// Approximate number of rates of the curve that narrow outputs show, besides those at the edge.
 const FEW: usize = 12;
 
 pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
@@ -40,14 +40,12 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
         Block::Only(Outputs::HTML, vec![chart(found)]),
         Block::Only(Outputs::TERMINAL, shown(thinned(found))),
         clause(Style::Soft, knee),
-        Block::Only(
-            Outputs::FILES,
-            vec![fold("The same in figures", shown(all))],
-        ),
+        Block::Only(Outputs::FILES, vec![fold("The same in figures", shown(all))]),
     ]
 }
 
-/// The quantile that the objective looks at first: the deciding limit's where it is shown, else the p99.
+/// Returns the index of the quantile that the objective depends on: that of the deciding limit if it is shown, else the
+/// p99.
 fn front(found: &Capacity) -> usize {
     let Some(Limit::Quantile(quantile, _)) = found.deciding() else {
         return P99;
@@ -57,18 +55,16 @@ fn front(found: &Capacity) -> usize {
     place.unwrap_or(P99)
 }
 
-/// The objective as a time in nanoseconds, with its words; the deciding limit where that is a time, else the first one
-/// that is.
+/// Returns the objective as a time in nanoseconds, with its text: the deciding limit if it is a time, else the first
+/// limit that is.
 pub(super) fn level(found: &Capacity) -> Option<(f64, String)> {
     let mut limits = found.deciding().into_iter().chain(&found.limits);
     limits.find_map(|limit| Some((limit.time()?.as_nanos() as f64, limit.to_string())))
 }
 
-/// A quantile by the rate: nanoseconds, infinite of requests that were not answered.
+/// Returns a quantile by rate, in nanoseconds. It is infinite if the requests were not answered.
 pub(super) fn line(found: &Capacity, quantile: usize) -> Vec<(f64, f64)> {
-    let points = found.curve.iter();
-    let each = points.map(|point| (point.rate, ns(point.quantiles()[quantile])));
-    each.collect()
+    found.curve.iter().map(|point| (point.rate, ns(point.quantiles()[quantile]))).collect()
 }
 
 fn ns(known: Option<u64>) -> f64 {
@@ -77,8 +73,7 @@ fn ns(known: Option<u64>) -> f64 {
 
 fn chart(found: &Capacity) -> Block {
     let front = front(found);
-    let lines = QUANTILES.iter().enumerate();
-    let lines = lines.map(|(place, (name, _, class))| Line {
+    let lines = QUANTILES.iter().enumerate().map(|(place, (name, _, class))| Line {
         name: (*name).to_owned(),
         tooltip: format!("{name} of the response time"),
         class: (*class).to_owned(),
@@ -88,8 +83,8 @@ fn chart(found: &Capacity) -> Block {
     });
     let lines: Vec<Line> = lines.collect();
     let level = level(found);
-    let trials = found.trials.iter().chain(&found.holds);
-    let dots: Vec<Dot> = trials.map(|point| dot(found, point)).collect();
+    let dots: Vec<Dot> =
+        found.trials.iter().chain(&found.holds).map(|point| dot(found, point)).collect();
     let times = dots.iter().filter_map(|dot| dot.ns);
     let mut extent = Extent::of(&lines).with(times.chain(level.iter().map(|(ns, _)| *ns)));
     let rates = dots.iter().map(|dot| dot.rate);
@@ -102,10 +97,7 @@ fn chart(found: &Capacity) -> Block {
         };
         ((found.low, found.high), name.to_owned())
     });
-    let log = match extent.is_log() {
-        true => " on a logarithmic axis",
-        false => "",
-    };
+    let log = if extent.is_log() { " on a logarithmic axis" } else { "" };
     let band_is = match (&band, found.claimed, found.ceiling) {
         (None, ..) => "",
         (_, true, Some(_)) => {
@@ -136,7 +128,7 @@ fn chart(found: &Capacity) -> Block {
     figure(caption, chart)
 }
 
-/// A trial as a point of the chart.
+/// Returns a trial as a point of the chart.
 pub(super) fn dot(found: &Capacity, point: &CurvePoint) -> Dot {
     let front = front(found);
     let ns = point.quantiles()[front].map(|ns| ns as f64);
@@ -160,18 +152,19 @@ fn is_edge(found: &Capacity, point: &CurvePoint) -> bool {
     (found.low..=found.high).contains(&point.rate)
 }
 
-/// Of many rates some, evenly among them, with the first and the last and all at the edge.
+/// Selects some rates at even intervals, the first and the last one, and all at the edge.
 fn thinned(found: &Capacity) -> Vec<&CurvePoint> {
     let all = &found.curve;
     let (step, last) = (all.len().div_ceil(FEW).max(1), all.len().saturating_sub(1));
-    let kept = all.iter().enumerate();
-    let kept = kept.filter(|(at, point)| at % step == 0 || *at == last || is_edge(found, point));
-    kept.map(|(_, point)| point).collect()
+    all.iter()
+        .enumerate()
+        .filter(|(at, point)| at % step == 0 || *at == last || is_edge(found, point))
+        .map(|(_, point)| point)
+        .collect()
 }
 
 fn table(found: &Capacity, points: Vec<&CurvePoint>) -> Table {
-    let columns = QUANTILES.map(|(name, ..)| Column::new(name)).into_iter();
-    let columns = columns.chain([
+    let columns = QUANTILES.map(|(name, ..)| Column::new(name)).into_iter().chain([
         Column::new("broke it").small("of requests"),
         Column::left("objective"),
         Column::new("seconds").only(Outputs::FILES),
@@ -184,12 +177,10 @@ fn table(found: &Capacity, points: Vec<&CurvePoint>) -> Table {
         rows.push(group("long trials"));
         rows.extend(found.holds.iter().map(|point| row(found, point)));
     }
-    Table::new(Kind::Figures, "Response times by rate", "requests/s")
-        .columns(columns)
-        .rows(rows)
+    Table::new(Kind::Figures, "Response times by rate", "requests/s").columns(columns).rows(rows)
 }
 
-/// What was broken, of several limits.
+/// Names the broken limit if there are several.
 fn broken(found: &Capacity, point: &CurvePoint) -> String {
     match (&found.limits[..], found.limits.get(point.limit)) {
         ([_, _, ..], Some(limit)) => format!("{} broken", limit.subject()),
@@ -198,11 +189,11 @@ fn broken(found: &Capacity, point: &CurvePoint) -> String {
 }
 
 fn row(found: &Capacity, point: &CurvePoint) -> Row {
-    let times = point.quantiles();
-    let times = times.map(|known| number::time(ns(known)));
-    let verdict = match point.holds {
-        true => Cell::tone(Tone::Better, "✓ holds"),
-        false => Cell::tone(Tone::Worse, format!("✗ {}", broken(found, point))),
+    let times = point.quantiles().map(|known| number::time(ns(known)));
+    let verdict = if point.holds {
+        Cell::tone(Tone::Better, "✓ holds")
+    } else {
+        Cell::tone(Tone::Worse, format!("✗ {}", broken(found, point)))
     };
     // Of a mean there is no such share.
     let broke = match found.limits.get(point.limit) {
@@ -215,9 +206,6 @@ fn row(found: &Capacity, point: &CurvePoint) -> Row {
         Cell::from(number::tenths(point.seconds)),
         Cell::from(number::count(u64::from(point.trials))),
     ]);
-    let part = match is_edge(found, point) {
-        true => Part::Baseline,
-        false => Part::Plain,
-    };
+    let part = if is_edge(found, point) { Part::Baseline } else { Part::Plain };
     Row::new(number::rate(point.rate), cells).part(part)
 }

@@ -1,11 +1,11 @@
-//! What grew with the load beside the response times.
+//! Quantities other than response times that grew with the load.
 
 use weir_analysis::capacity::{Capacity, Counted};
 
 use crate::number;
 use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Table};
 
-/// Nothing where it is not known where the edge is.
+/// Returns the table. Empty if the edge is not known.
 pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
     if found.grows.is_empty() {
         return Vec::new();
@@ -15,13 +15,9 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
         let cells = [row.low, row.edge, row.above].map(|value| shown(row.what, value));
         Row::new(name(row.what), cells.map(Cell::from))
     });
-    let table = Table::new(Kind::Plain, "What grew with the load", "counted")
-        .columns(columns)
-        .rows(rows);
-    vec![
-        Block::Heading(Heading::part("What grew with the load")),
-        Block::Table(table),
-    ]
+    let table =
+        Table::new(Kind::Plain, "What grew with the load", "counted").columns(columns).rows(rows);
+    vec![Block::Heading(Heading::part("What grew with the load")), Block::Table(table)]
 }
 
 fn name(what: Counted) -> &'static str {

@@ -1,4 +1,4 @@
-//! Several arms: what each carries, how they compare, and their p99 in one chart.
+//! Comparison of several arms: the capacity of each, their ratios, and their p99 in one chart.
 
 use weir_analysis::capacity::{Capacity, CapacityFindings, Ratio};
 use weir_analysis::findings::Verdict;
@@ -25,9 +25,7 @@ pub(super) fn section(study: &Study, found: &CapacityFindings) -> Vec<Block> {
         let ratio = found.ratios.iter().find(|ratio| ratio.arm == arm.arm);
         row(study, arm, ratio)
     });
-    let table = Table::new(Kind::Plain, "Capacity of each arm", "arm")
-        .columns(columns)
-        .rows(rows);
+    let table = Table::new(Kind::Plain, "Capacity of each arm", "arm").columns(columns).rows(rows);
     vec![
         Block::Heading(heading),
         Block::Table(table),
@@ -36,21 +34,22 @@ pub(super) fn section(study: &Study, found: &CapacityFindings) -> Vec<Block> {
     ]
 }
 
-/// What the interval of a ratio has in it, and what not.
+/// Explains the sources of error that the interval of a ratio includes and excludes.
 fn note(study: &Study, found: &CapacityFindings) -> String {
     if !study.is_in_turn() {
         return "The interval of a ratio treats the searches as independent. What the machine did to all arms at once does not cancel in it, so it is too wide rather than too narrow.".to_owned();
     }
-    let known = found
+    let widths = found
         .arms
         .iter()
-        .filter(|arm| arm.claimed && arm.ceiling.is_none());
-    let widths = known.map(|arm| (arm.high / arm.low).sqrt() - 1.0);
+        .filter(|arm| arm.claimed && arm.ceiling.is_none())
+        .map(|arm| (arm.high / arm.low).sqrt() - 1.0);
     // Before anything is known: as well as each search was asked to.
     let each = widths.fold(0.0, f64::max);
-    let (whose, each) = match each > 0.0 {
-        true => ("The capacities here are known to", each),
-        false => ("Capacities are to be known to", study.search.precision),
+    let (whose, each) = if each > 0.0 {
+        ("The capacities here are known to", each)
+    } else {
+        ("Capacities are to be known to", study.search.precision)
     };
     let both = each * 2_f64.sqrt();
     format!(
@@ -61,9 +60,12 @@ fn note(study: &Study, found: &CapacityFindings) -> String {
 }
 
 fn drawn(study: &Study, found: &CapacityFindings) -> Vec<Block> {
-    let known = found.ratios.iter();
-    let known = known.filter(|ratio| ratio.verdict != Verdict::Invalid);
-    let rows: Vec<ForestRow> = known.map(|ratio| effect(study, ratio)).collect();
+    let rows: Vec<ForestRow> = found
+        .ratios
+        .iter()
+        .filter(|ratio| ratio.verdict != Verdict::Invalid)
+        .map(|ratio| effect(study, ratio))
+        .collect();
     let mut drawn = Vec::new();
     if !rows.is_empty() {
         let forest = Chart::Forest(Forest {
@@ -94,7 +96,7 @@ pub(super) fn part(role: ArmRole) -> Part {
     }
 }
 
-/// Tone and word of a verdict. An A/A arm is neither better nor worse: it [differs](words::DIFFERS).
+/// Returns tone and word of a verdict. An A/A arm is neither better nor worse: it [differs](words::DIFFERS).
 pub(super) fn verdict(study: &Study, ratio: &Ratio) -> (Tone, &'static str) {
     match (role(study, &ratio.arm), ratio.verdict) {
         (ArmRole::SameAsBaseline, Verdict::Better | Verdict::Worse) => {
@@ -105,9 +107,10 @@ pub(super) fn verdict(study: &Study, ratio: &Ratio) -> (Tone, &'static str) {
 }
 
 fn row(study: &Study, arm: &Capacity, ratio: Option<&Ratio>) -> Row {
-    let carried = Cell::from(interval(arm)).small(match arm.claimed {
-        true => number::rate(arm.verified),
-        false => end(arm).to_owned(),
+    let carried = Cell::from(interval(arm)).small(if arm.claimed {
+        number::rate(arm.verified)
+    } else {
+        end(arm).to_owned()
     });
     let part = part(role(study, &arm.arm));
     let Some(ratio) = ratio else {
@@ -138,21 +141,14 @@ fn effect(study: &Study, ratio: &Ratio) -> ForestRow {
         mark: tones::mark(ratio.verdict),
         tone,
         word,
-        figures: format!(
-            "{shown} ({})",
-            number::ratio_interval(ratio.ratio, ratio.interval)
-        ),
+        figures: format!("{shown} ({})", number::ratio_interval(ratio.ratio, ratio.interval)),
         ratio: shown,
         because: ratio.because.clone(),
-        effect: Some(Effect {
-            ratio: ratio.ratio,
-            low,
-            high,
-        }),
+        effect: Some(Effect { ratio: ratio.ratio, low, high }),
     }
 }
 
-/// The p99 of all arms in one chart; `None` where no arm has any.
+/// Draws the p99 of all arms in one chart. `None` if no arm has one.
 fn together(study: &Study, found: &CapacityFindings) -> Option<Block> {
     let roles: Vec<ArmRole> = study.arms.iter().map(|arm| arm.role).collect();
     let arms = study.arms.iter().zip(charts::series(&roles));
@@ -177,16 +173,13 @@ fn together(study: &Study, found: &CapacityFindings) -> Option<Block> {
         axis: Axis::Rate,
         lines,
         extent,
-        marks: Some(Marks {
-            level,
-            ..Marks::default()
-        }),
+        marks: Some(Marks { level, ..Marks::default() }),
     };
     let caption = "p99 by requests per second to each arm, from the moment each request was due.";
     Some(figure(caption, Chart::Lines(chart)))
 }
 
-/// `4,310 to 4,520`, or `at least 4,310`.
+/// Formats the interval of a capacity: `4,310 to 4,520`, or `at least 4,310`.
 pub(super) fn interval(found: &Capacity) -> String {
     let (low, high) = (number::rate(found.low), number::rate(found.high));
     match (found.claimed, found.ceiling) {
@@ -196,7 +189,7 @@ pub(super) fn interval(found: &Capacity) -> String {
     }
 }
 
-/// Why a search has ended without a claim, in a few words.
+/// Describes in a few words why a search ended without a claim.
 pub(super) fn end(found: &Capacity) -> &'static str {
     match found.end {
         None => "the search did not end",

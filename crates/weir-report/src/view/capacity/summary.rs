@@ -1,4 +1,4 @@
-//! The table of one screen: the rates that each arm carried, held and broke at.
+//! Table for one screen: the capacity of each arm, the rate that held, and the rate at which it broke.
 
 use weir_analysis::capacity::{Capacity, CapacityFindings};
 use weir_analysis::findings::Verdict;
@@ -10,7 +10,7 @@ use crate::number;
 use crate::tree::{Block, Cell, Column, Kind, Row, Table};
 use crate::words;
 
-/// A row for each arm.
+/// Returns the table, with a row for each arm.
 pub(in crate::view) fn blocks(study: &Study, found: &CapacityFindings) -> Vec<Block> {
     let mut columns = vec![
         Column::new("carries").short("requests/s"),
@@ -23,31 +23,23 @@ pub(in crate::view) fn blocks(study: &Study, found: &CapacityFindings) -> Vec<Bl
         columns.push(Column::left("why").below());
     }
     let rows = found.arms.iter().map(|arm| row(study, found, arm));
-    let table = Table::new(Kind::Plain, "Capacity of each arm", "arm")
-        .columns(columns)
-        .rows(rows);
+    let table = Table::new(Kind::Plain, "Capacity of each arm", "arm").columns(columns).rows(rows);
     vec![Block::Table(table)]
 }
 
-/// The arm that carries most more than the one that it is compared with.
+/// Returns the arm with the largest improvement over the arm that it is compared with.
 pub(in crate::view) fn winner(found: &CapacityFindings) -> Option<&str> {
-    let ratios = found.ratios.iter();
-    let better = ratios.filter(|ratio| ratio.verdict == Verdict::Better);
-    let best = better.max_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    let best = found
+        .ratios
+        .iter()
+        .filter(|ratio| ratio.verdict == Verdict::Better)
+        .max_by(|a, b| a.ratio.total_cmp(&b.ratio));
     best.map(|ratio| ratio.arm.as_str())
 }
 
 fn row(study: &Study, found: &CapacityFindings, arm: &Capacity) -> Row {
-    let carries = if arm.claimed {
-        interval(arm)
-    } else {
-        end(arm).to_owned()
-    };
-    let mut cells = vec![
-        Cell::from(carries),
-        held(arm).into(),
-        observed(arm.broke).into(),
-    ];
+    let carries = if arm.claimed { interval(arm) } else { end(arm).to_owned() };
+    let mut cells = vec![Cell::from(carries), held(arm).into(), observed(arm.broke).into()];
     let mut rank = 0;
     if let Some(ratio) = found.ratios.iter().find(|ratio| ratio.arm == arm.arm) {
         let (tone, word) = verdict(study, ratio);
@@ -60,24 +52,15 @@ fn row(study: &Study, found: &CapacityFindings, arm: &Capacity) -> Row {
                 (shown.small(within), "")
             }
         };
-        cells.extend([
-            shown,
-            Cell::tone(tone, format!("{sign} {word}")),
-            Cell::from(why),
-        ]);
+        cells.extend([shown, Cell::tone(tone, format!("{sign} {word}")), Cell::from(why)]);
         rank = 1 + words::verdict_rank(ratio.verdict);
     }
-    Row::new(&*arm.arm, cells)
-        .part(part(role(study, &arm.arm)))
-        .rank(rank)
+    Row::new(&*arm.arm, cells).part(part(role(study, &arm.arm))).rank(rank)
 }
 
-/// The highest rate that a long trial held, or a short one where none did: `4,380 (65 s)`.
+/// Formats the highest rate that a long trial held, or a short one if no long trial held: `4,380 (65 s)`.
 fn held(arm: &Capacity) -> String {
-    let by_hold = ObservedRecord {
-        rate: arm.verified,
-        seconds: arm.held_s,
-    };
+    let by_hold = ObservedRecord { rate: arm.verified, seconds: arm.held_s };
     let by_hold = Some(by_hold).filter(|held| held.rate > 0.0);
     observed(by_hold.or(arm.carried))
 }

@@ -6,22 +6,19 @@ use super::{Cell, axes};
 use crate::tree::{Block, Cell as TableCell, Column, Kind, Outputs, Row, Table, fold};
 use crate::{number, words};
 
-/// Quantiles shown, by their place in the findings of an arm.
+/// Quantiles that are shown, each with its index in the findings of an arm.
 const QUANTILES: [(&str, usize); 4] = [("p50", 0), ("p90", 1), ("p99", 2), ("max", 4)];
-/// Shades, from the shortest time to the longest.
+/// Number of shades, from the shortest time to the longest.
 const SHADES: u8 = 10;
-/// The shades span at least this factor, so that noise does not look like a gradient.
+/// Minimum ratio between the ends of the shades, so that noise does not look like a gradient.
 const LEAST_FACTOR: f64 = 4.0;
 
-/// The tables of one arm. A quantile has the same shades in all arms.
+/// Returns the tables of one arm. A quantile has the same shades in all arms.
 pub(super) fn blocks(cells: &[Cell<'_>], arm: &str) -> Vec<Block> {
     let [p50, p90, p99, max] = QUANTILES;
     let table = |quantile| Block::Table(heat(cells, arm, quantile));
     let others = [p50, p90, max].map(table).into();
-    let folded = fold(
-        "The same at the median, p90 and the slowest request",
-        others,
-    );
+    let folded = fold("The same at the median, p90 and the slowest request", others);
     vec![
         Block::Only(Outputs::MARKDOWN, vec![table(p50)]),
         Block::Only(Outputs::FILES, vec![table(p99)]),
@@ -29,16 +26,15 @@ pub(super) fn blocks(cells: &[Cell<'_>], arm: &str) -> Vec<Block> {
     ]
 }
 
-/// Shortest and longest usable time of all arms at a quantile.
+/// Returns the shortest and the longest usable time of all arms at a quantile.
 fn range(cells: &[Cell<'_>], place: usize) -> (f64, f64) {
-    let usable = cells.iter().filter(|cell| cell.usable());
-    let arms = usable.flat_map(|cell| &cell.found.arms);
-    let times = arms
+    let (low, high) = cells
+        .iter()
+        .filter(|cell| cell.usable())
+        .flat_map(|cell| &cell.found.arms)
         .filter(|arm| arm.samples > 0)
-        .map(|arm| arm.response_ns[place].max(1) as f64);
-    let (low, high) = times.fold((f64::INFINITY, 1.0), |(low, high), ns| {
-        (f64::min(low, ns), f64::max(high, ns))
-    });
+        .map(|arm| arm.response_ns[place].max(1) as f64)
+        .fold((f64::INFINITY, 1.0), |(low, high), ns| (f64::min(low, ns), f64::max(high, ns)));
     (low, high.max(low * LEAST_FACTOR))
 }
 
@@ -47,9 +43,9 @@ fn heat(cells: &[Cell<'_>], arm: &str, (quantile, place): (&str, usize)) -> Tabl
     let (connections, rates) = axes(cells);
     let rows = connections.iter().map(|&connections| {
         let row = rates.iter().map(|rate| {
-            let is_here =
-                |cell: &&Cell<'_>| cell.spec.connections == connections && cell.rate() == *rate;
-            let cell = cells.iter().find(is_here);
+            let cell = cells
+                .iter()
+                .find(|cell| cell.spec.connections == connections && cell.rate() == *rate);
             cell.map_or_else(
                 || TableCell::from(number::NONE).title("not measured"),
                 |cell| one(cell, arm, place, range),
@@ -57,9 +53,7 @@ fn heat(cells: &[Cell<'_>], arm: &str, (quantile, place): (&str, usize)) -> Tabl
         });
         Row::new(number::count(u64::from(connections)), row)
     });
-    let heads = rates
-        .iter()
-        .map(|rate| rate.map_or(number::NONE.to_owned(), number::asked));
+    let heads = rates.iter().map(|rate| rate.map_or(number::NONE.to_owned(), number::asked));
     let label = format!("Response time at {quantile} by connections and rate, {arm}");
     Table {
         caption: format!("{quantile} in ms, by connections (down) and requests/s (across)"),
@@ -69,16 +63,13 @@ fn heat(cells: &[Cell<'_>], arm: &str, (quantile, place): (&str, usize)) -> Tabl
     .rows(rows)
 }
 
-/// A time in milliseconds; a cross where it must not be used, a dash where there is none, `?` behind what is SUSPECT.
+/// Formats a time in milliseconds: a cross if it must not be used, a dash if it is missing, a `?` at the end if it is
+/// SUSPECT.
 fn one(cell: &Cell<'_>, arm: &str, place: usize, range: (f64, f64)) -> TableCell {
     let validity = cell.found.validity;
     let title = |what: &str| format!("{}, {}: {what}", cell.spec.name, words::validity(validity));
     if !cell.usable() {
-        let why = cell
-            .found
-            .reasons
-            .first()
-            .map(|counted| &*counted.reason.seen);
+        let why = cell.found.reasons.first().map(|counted| &*counted.reason.seen);
         return TableCell::from("×").title(title(why.unwrap_or("not to be used")));
     }
     let Some(found) = cell.arm(arm).filter(|arm| arm.samples > 0) else {
@@ -92,14 +83,14 @@ fn one(cell: &Cell<'_>, arm: &str, place: usize, range: (f64, f64)) -> TableCell
     }
 }
 
-/// The place of a time between the shortest and the longest, in ratios.
+/// Returns the shade of a time between the shortest and the longest, on a logarithmic scale.
 fn shade(ns: f64, (low, high): (f64, f64)) -> u8 {
     let share = (ns.max(1.0) / low).ln() / (high / low).ln();
     let shade = (share * f64::from(SHADES)).clamp(0.0, f64::from(SHADES - 1));
     shade as u8
 }
 
-/// Three digits or so, without the unit.
+/// Formats milliseconds with about three digits, without the unit.
 fn milliseconds(ns: f64) -> String {
     let ms = ns / 1e6;
     match ms {

@@ -6,32 +6,18 @@ fn a_target_that_does_not_come_back_is_asked_twice() {
     let mut target = |trial: &Trial, _| {
         is_dead |= trial.rate > 1700.0;
         let bad = f64::from(u8::from(is_dead));
-        Window {
-            completed: trial.rate * (1.0 - bad),
-            ..window(trial, bad)
-        }
+        Window { completed: trial.rate * (1.0 - bad), ..window(trial, bad) }
     };
     let (answer, history) = run(goal(), &mut target);
-    let Ending::Broken(above) = answer.ending else {
-        panic!("{answer:?}")
-    };
+    let Ending::Broken(above) = answer.ending else { panic!("{answer:?}") };
     assert!((1500.0..=1700.0).contains(&above), "{answer:?}");
-    let looks = || {
-        history
-            .iter()
-            .filter(|(trial, ..)| trial.stage == Stage::Look)
-    };
+    let looks = || history.iter().filter(|(trial, ..)| trial.stage == Stage::Look);
     assert_eq!(looks().count(), 2);
     assert!(looks().all(|(trial, ..)| trial.rate < 500.0));
     // One that was dead before anything held.
-    let (answer, history) = run(goal(), &mut |trial, _| Window {
-        completed: 0.0,
-        ..window(trial, 1.0)
-    });
-    assert!(
-        matches!(answer.ending, Ending::Broken(_)) && history.len() <= 12,
-        "{answer:?}"
-    );
+    let (answer, history) =
+        run(goal(), &mut |trial, _| Window { completed: 0.0, ..window(trial, 1.0) });
+    assert!(matches!(answer.ending, Ending::Broken(_)) && history.len() <= 12, "{answer:?}");
 }
 
 #[test]
@@ -42,41 +28,23 @@ fn a_generator_that_is_too_weak_is_never_taken_for_the_target() {
     };
     let (answer, _) = run(goal(), &mut weak);
     let held = answer.held.expect("a hold").rate;
-    assert!(
-        answer.is_ceiling && held > 700.0 && held <= 900.0,
-        "{answer:?}"
-    );
-    let (answer, history) = run(goal(), &mut |trial, _| Window {
-        sent: 0.5,
-        ..window(trial, 0.0)
-    });
-    assert!(
-        matches!(answer.ending, Ending::NotSent(_)) && history.len() < 50,
-        "{answer:?}"
-    );
+    assert!(answer.is_ceiling && held > 700.0 && held <= 900.0, "{answer:?}");
+    let (answer, history) = run(goal(), &mut |trial, _| Window { sent: 0.5, ..window(trial, 0.0) });
+    assert!(matches!(answer.ending, Ending::NotSent(_)) && history.len() < 50, "{answer:?}");
     // Late in one trial.
     let mut trials = 0;
     let mut once = |trial: &Trial, _| {
         trials += 1;
-        Window {
-            sent: if trials <= 8 { 0.5 } else { 1.0 },
-            ..window(trial, cliff(trial, 1200.0))
-        }
+        Window { sent: if trials <= 8 { 0.5 } else { 1.0 }, ..window(trial, cliff(trial, 1200.0)) }
     };
     let (answer, _) = run(goal(), &mut once);
-    assert!(
-        !answer.is_ceiling && answer.interval.1 >= 1200.0,
-        "{answer:?}"
-    );
+    assert!(!answer.is_ceiling && answer.interval.1 >= 1200.0, "{answer:?}");
 }
 
 #[test]
 fn a_known_ceiling_is_not_exceeded_and_an_answer_near_it_is_marked() {
     for (ceiling, is_ceiling) in [(1000.0, true), (1250.0, true), (1900.0, false)] {
-        let goal = Goal {
-            ceiling: Some(ceiling),
-            ..goal()
-        };
+        let goal = Goal { ceiling: Some(ceiling), ..goal() };
         let (answer, history) = run(goal, &mut |trial, _| window(trial, cliff(trial, 1200.0)));
         assert!(history.iter().all(|(trial, ..)| trial.rate <= ceiling));
         assert_eq!(answer.is_ceiling, is_ceiling, "{answer:?}");
@@ -85,8 +53,8 @@ fn a_known_ceiling_is_not_exceeded_and_an_answer_near_it_is_marked() {
     }
 }
 
-/// Verdicts on windows of a hold: `.` good, `x` all bad, `h` spoilt and good, `s` spoilt and all bad, `u` not sent in time.
-/// The target may recover in the first ten of some.
+/// Verdicts on windows of a hold: `.` good, `x` all bad, `b` slightly bad, `h` spoilt and good, `s` spoilt and all bad,
+/// `u` not sent in time. The number is that of windows at the beginning in which the target may recover.
 fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
     let held = Verdict::Held { seconds: 65.0 };
     let breaks = |after_s: f64, clean_s: f64, recovers| {
@@ -108,36 +76,16 @@ fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
         ("over", with("G."), 0, held),
         ("too much is bad", with("....xxxxxxx"), 0, broke(5.0, 4.0)),
         ("may be good again", with("....x.x.."), 0, Verdict::Open),
-        (
-            "is good again",
-            with("....xx..."),
-            0,
-            breaks(5.0, 4.0, true),
-        ),
+        ("is good again", with("....xx..."), 0, breaks(5.0, 4.0, true)),
         ("is not for long", with("....x..xx.."), 0, broke(5.0, 4.0)),
-        (
-            "was good but for a moment",
-            with("b....xxxxxxx"),
-            0,
-            broke(6.0, 5.0),
-        ),
+        ("was good but for a moment", with("b....xxxxxxx"), 0, broke(6.0, 5.0)),
         ("was never good", with("x"), 0, broke(1.0, 0.0)),
         ("hold-ups are nobody's", with("..sG"), 0, held),
         ("nor is the backlog after them", with("..sxxG"), 0, held),
-        (
-            "but not for ever",
-            with("......sxxxxxxxxxx"),
-            0,
-            broke(11.0, 10.0),
-        ),
+        ("but not for ever", with("......sxxxxxxxxxx"), 0, broke(11.0, 10.0)),
         ("good in spite of hold-ups", long("h", 65), 0, held),
         ("held up all the time", long("s", 49), 0, broke(1.0, 0.0)),
-        (
-            "most of it spoilt",
-            long("s", 45) + &long("u", 32) + &long(".", 20),
-            0,
-            Verdict::Spoilt,
-        ),
+        ("most of it spoilt", long("s", 45) + &long("u", 32) + &long(".", 20), 0, Verdict::Spoilt),
         ("late now and then", with("..uG"), 0, held),
         ("late", long("u", 33), 0, Verdict::Unsent(0.7)),
         ("recovers", with("xxxG."), 10, held),
@@ -146,7 +94,7 @@ fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
     ]
 }
 
-/// Share of bad responses in a window of this sign.
+/// Share of bad responses in a window with this sign.
 fn share(sign: char) -> f64 {
     match sign {
         '.' | 'h' => 0.0,
@@ -158,17 +106,10 @@ fn share(sign: char) -> f64 {
 #[test]
 fn windows_are_judged() {
     let mut search = Search::new(goal());
-    search.keep(
-        &search.hold(500.0),
-        &[window(&search.hold(500.0), 1.0)],
-        Ok(1.0),
-    );
+    search.keep(&search.hold(500.0), &[window(&search.hold(500.0), 1.0)], Ok(1.0));
     search.spoilt = (0, 200);
     for (name, text, lead, expected) in judged() {
-        let trial = Trial {
-            lead,
-            ..search.hold(1000.0)
-        };
+        let trial = Trial { lead, ..search.hold(1000.0) };
         let windows: Vec<Window> = text
             .chars()
             .map(|sign| Window {
@@ -181,19 +122,13 @@ fn windows_are_judged() {
     }
 }
 
-/// Ports that have run out are errors that come at once.
+/// Exhausted ports cause errors that come at once.
 #[test]
 fn errors_are_no_answers() {
-    let goal = Goal {
-        bounds: vec![Bound::quantile(0.99, 0.03), Bound::errors(0.001)],
-        ..goal()
-    };
+    let goal = Goal { bounds: vec![Bound::quantile(0.99, 0.03), Bound::errors(0.001)], ..goal() };
     let search = Search::new(goal);
     let trial = search.hold(1000.0);
-    let of_share = |share: f64| Window {
-        bad: vec![share, share],
-        ..window(&trial, 0.0)
-    };
+    let of_share = |share: f64| Window { bad: vec![share, share], ..window(&trial, 0.0) };
     for (share, is_dead, has_collapsed) in
         [(1.0, true, true), (0.7, false, true), (0.3, false, false)]
     {
@@ -201,11 +136,7 @@ fn errors_are_no_answers() {
         let Verdict::Broke(how) = search.judge(&trial, &windows) else {
             panic!("it broke");
         };
-        assert_eq!(
-            (how.is_dead, how.has_collapsed),
-            (is_dead, has_collapsed),
-            "{share}"
-        );
+        assert_eq!((how.is_dead, how.has_collapsed), (is_dead, has_collapsed), "{share}");
         assert!((how.completes - 1.0 + share).abs() < 1e-9, "{how:?}");
     }
 }
@@ -219,23 +150,11 @@ fn a_machine_that_stands_still_is_not_the_target() {
             count += 1;
             let is_held_up = count % every == 0;
             let bad = cliff(trial, 1200.0).max(if is_held_up { 0.005 } else { 0.0 });
-            Window {
-                is_held_up,
-                ..window(trial, bad)
-            }
+            Window { is_held_up, ..window(trial, bad) }
         };
-        let (answer, _) = run(
-            Goal {
-                time_s: 300.0,
-                ..goal()
-            },
-            &mut target,
-        );
+        let (answer, _) = run(Goal { time_s: 300.0, ..goal() }, &mut target);
         let (low, high) = answer.interval;
-        assert!(
-            low <= 1200.0 && 1200.0 <= high && high < most * low,
-            "{every}: {answer:?}"
-        );
+        assert!(low <= 1200.0 && 1200.0 <= high && high < most * low, "{every}: {answer:?}");
     }
 }
 
@@ -248,38 +167,31 @@ fn a_target_that_stands_still_for_a_second_is_not_used_up() {
         let bad = if seconds_of_hold == 30 { 1.0 } else { 0.0 };
         window(trial, cliff(trial, 1200.0).max(bad))
     };
-    let (answer, history) = run(
-        Goal {
-            time_s: 300.0,
-            ..goal()
-        },
-        &mut target,
-    );
-    let holds = history
+    let (answer, history) = run(Goal { time_s: 300.0, ..goal() }, &mut target);
+    let rates: Vec<f64> = history
         .iter()
-        .filter(|(trial, ..)| trial.stage == Stage::Hold);
-    let rates: Vec<f64> = holds.map(|(trial, ..)| trial.rate).collect();
+        .filter(|(trial, ..)| trial.stage == Stage::Hold)
+        .map(|(trial, ..)| trial.rate)
+        .collect();
     assert!(rates.iter().all(|rate| *rate > 600.0), "{rates:?}");
     let (low, high) = answer.interval;
     assert!(low <= 1200.0 && 1200.0 <= high, "{answer:?}");
     assert!(!answer.is_bracket, "{answer:?}");
 }
 
-/// A search after its ramp: dwells of 1,500/s and more held, up to 1,600/s.
+/// Returns a search after its ramp: dwells of 1,500/s and more held, up to 1,600/s.
 fn ramped(goal: Goal) -> Search {
     let mut search = Search::new(goal);
     while let Ok(dwell) = search.propose()
         && dwell.stage == Stage::Ramp
     {
-        search.observe(
-            &dwell,
-            &vec![window(&dwell, cliff(&dwell, 1600.0)); dwell.windows],
-        );
+        search.observe(&dwell, &vec![window(&dwell, cliff(&dwell, 1600.0)); dwell.windows]);
     }
     search
 }
 
-/// Has it take in a hold that is good in the seconds for which this says so, and has this many completions when it is bad.
+/// Makes a search observe a hold that is good in the seconds selected by `is_good`, with this many completions in the
+/// others.
 fn hold(search: &mut Search, trial: &Trial, is_good: fn(i32) -> bool, completed: f64) {
     search.step = Step::Hold(trial.rate);
     let seconds = 0..i32::try_from(trial.windows).expect("some windows");
@@ -287,10 +199,7 @@ fn hold(search: &mut Search, trial: &Trial, is_good: fn(i32) -> bool, completed:
         if is_good(second) {
             window(trial, 0.0)
         } else {
-            Window {
-                completed,
-                ..window(trial, 1.0)
-            }
+            Window { completed, ..window(trial, 1.0) }
         }
     });
     search.observe(trial, &windows.collect::<Vec<_>>());
@@ -316,19 +225,12 @@ fn a_hold_that_collapses_far_below_dwells_that_held_shows_build_up() {
 #[test]
 fn a_hold_may_break_later_than_one_alone_would_last() {
     // The target recovers for 20 s from the trial before, and breaks 70 s after the beginning of the hold.
-    let mut search = ramped(Goal {
-        renews: false,
-        time_s: 900.0,
-        ..goal()
-    });
+    let mut search = ramped(Goal { renews: false, time_s: 900.0, ..goal() });
     search.builds_up = true;
     let sooner = |second| (20..40).contains(&second);
     let later = |second| (20..70).contains(&second);
     for (rate, is_good) in [(1500.0, sooner as fn(i32) -> bool), (1400.0, later)] {
-        let trial = Trial {
-            lead: 20,
-            ..search.hold(rate)
-        };
+        let trial = Trial { lead: 20, ..search.hold(rate) };
         hold(&mut search, &trial, is_good, rate);
     }
     let next = search.propose().expect("another trial");

@@ -1,4 +1,4 @@
-//! What is Caddy's own about its begin and end.
+//! Tests of start and end that are specific to Caddy.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -14,10 +14,7 @@ use crate::support::free_address;
 
 fn write(prefix: &Path, listen: SocketAddr, tls: Option<TlsListener<'_>>) -> Configuration {
     let setup = files(&[]);
-    let site = Site {
-        tls,
-        ..Site::new(&setup.role, listen, None)
-    };
+    let site = Site { tls, ..Site::new(&setup.role, listen, None) };
     caddy()
         .write(prefix, &setup.settings, &site, &Catalog::builtin())
         .expect("the configuration can be written")
@@ -44,10 +41,7 @@ fn a_port_for_tls_that_is_taken_is_said_whoever_has_it() {
     let first = files(&[]).start();
     let address = first.proxy.address();
     let certificate = Certificate::make(folder.path(), &["weir.test".to_owned()]).unwrap();
-    let tls = |listen| TlsListener {
-        listen,
-        certificate: &certificate,
-    };
+    let tls = |listen| TlsListener { listen, certificate: &certificate };
     let configuration = write(&folder.prefix("c"), free_address(), Some(tls(address)));
     let error = run(&*caddy(), &configuration).unwrap_err();
     assert!(is_taken(&error, address), "{error}");

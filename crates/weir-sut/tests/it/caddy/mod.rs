@@ -1,4 +1,4 @@
-//! The real Caddy: what weir writes for it, what it serves with that, and its begin and end.
+//! Tests of the real Caddy: the configuration that weir writes for it, what it serves with that, and its start and end.
 
 mod life;
 mod serving;
@@ -18,7 +18,6 @@ fn caddy() -> Arc<dyn Proxy> {
     program(ProxyKind::Caddy)
 }
 
-/// A file server of a page of ten bytes.
 fn files(changes: Changes<'_>) -> Setup<'_> {
     Setup::files(ProxyKind::Caddy, changes, 10)
 }

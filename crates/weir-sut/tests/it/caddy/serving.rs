@@ -1,4 +1,4 @@
-//! What it serves, and what settings make of that.
+//! Tests of what Caddy serves, and how settings change that.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -48,14 +48,13 @@ fn connections_to_the_origin_are_kept_unless_they_are_not_to_be() {
     }
 }
 
-/// Without its defaults put back, two would be kept (see `fill_keep_alive`).
+/// Without the defaults that weir adds, two connections would be kept (see `fill_keep_alive`).
 #[test]
 fn as_many_connections_to_the_origin_are_kept_as_were_asked_for() {
     const HELD: usize = 8;
-    for (changes, kept) in [
-        (&[("origin_keepalive_timeout", "10m")][..], HELD),
-        (&[("origin_keepalive", "3")], 3),
-    ] {
+    for (changes, kept) in
+        [(&[("origin_keepalive_timeout", "10m")][..], HELD), (&[("origin_keepalive", "3")], 3)]
+    {
         let origin = Gate::start();
         let arm = start_proxy(changes, &origin);
         let asked = [(); HELD].map(|()| ask_aside(arm.proxy.address(), "/held"));
@@ -72,10 +71,7 @@ fn as_many_connections_to_the_origin_are_kept_as_were_asked_for() {
 #[test]
 fn idle_connections_are_closed_on_either_side_when_their_time_is_up() {
     let origin = Gate::start();
-    let changes = [
-        ("keepalive_timeout", "50ms"),
-        ("origin_keepalive_timeout", "50ms"),
-    ];
+    let changes = [("keepalive_timeout", "50ms"), ("origin_keepalive_timeout", "50ms")];
     let arm = start_proxy(&changes, &origin);
     let mut client = Client::connect(arm.proxy.address());
     client.get("/").unwrap();
@@ -118,7 +114,7 @@ fn requests_above_the_limit_are_refused_and_above_that_of_connections_they_wait(
     assert_eq!(origin.accepted(), 1);
 }
 
-/// Requests to the origin that Caddy has not answered yet, as its metrics have it.
+/// Returns the number of requests that Caddy has not answered yet, from its metrics.
 fn in_flight(arm: &Arm) -> u64 {
     const GAUGE: &str = r#"caddy_http_requests_in_flight{handler="reverse_proxy",server="site"} "#;
     let socket = arm.configuration.prefix().join("run/admin.sock");
@@ -144,15 +140,11 @@ fn counters_move_and_requests_are_counted_where_that_was_asked_for() {
     const NAME: &str = r#"caddy_http_requests_total{handler="file_server",server="site"}"#;
     let arm = files(&[("metrics", "on")]).start();
     arm.get("/");
-    until("the first request is counted", || {
-        arm.counters().get(NAME) == Some(&1)
-    });
+    until("the first request is counted", || arm.counters().get(NAME) == Some(&1));
     for _ in 0..REQUESTS {
         arm.get("/");
     }
-    until("the others are, too", || {
-        arm.counters().get(NAME) == Some(&(1 + REQUESTS as u64))
-    });
+    until("the others are, too", || arm.counters().get(NAME) == Some(&(1 + REQUESTS as u64)));
 
     let arm = files(&[]).start();
     let before = arm.counters();

@@ -1,4 +1,4 @@
-//! Settings: in force, refused, and nowhere but below the prefix.
+//! Tests of settings: in force, refused, and with no path outside the prefix.
 
 use std::fs;
 
@@ -40,10 +40,8 @@ fn a_process_says_what_it_runs_with() {
 fn a_stock_configuration_is_accepted_without_a_remark_and_names_nothing_outside_the_prefix() {
     let folder = WorkFolder::create().unwrap();
     let certificate = Certificate::make(folder.path(), &["weir.test".to_owned()]).unwrap();
-    let setup = Setup {
-        certificate: Some(&certificate),
-        ..proxy(&[("access_log", "on")], nobody())
-    };
+    let setup =
+        Setup { certificate: Some(&certificate), ..proxy(&[("access_log", "on")], nobody()) };
     let configuration = setup.write(&folder);
     assert_eq!(caddy().check(&configuration).unwrap(), Vec::<String>::new());
     let text = fs::read_to_string(configuration.file()).unwrap();
@@ -59,10 +57,13 @@ fn a_process_writes_nowhere_but_below_the_prefix() {
     let pid = arm.proxy.master_pid();
     let environment = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
     for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
-        let values = environment
+        let value = environment
             .split('\0')
-            .filter_map(|pair| pair.split_once('='));
-        let value = values.clone().find(|(key, _)| *key == name).unwrap().1;
+            .filter_map(|pair| pair.split_once('='))
+            .clone()
+            .find(|(key, _)| *key == name)
+            .unwrap()
+            .1;
         assert!(value.starts_with("temp"), "{name}={value}");
     }
     let cwd = fs::read_link(format!("/proc/{pid}/cwd")).unwrap();
@@ -89,9 +90,7 @@ parameters:
     let role = files(&[]).role;
     let site = Site::new(&role, free_address(), None);
     let settings = stock(ProxyKind::Caddy, &[("keepalive_count", "3")]);
-    let configuration = caddy()
-        .write(&folder.prefix("arm"), &settings, &site, &catalog)
-        .unwrap();
+    let configuration = caddy().write(&folder.prefix("arm"), &settings, &site, &catalog).unwrap();
     // A newer Caddy takes it.
     if let Err(error) = caddy().check(&configuration) {
         let names =

@@ -1,4 +1,4 @@
-//! The listener with TLS, with OpenSSL for a client.
+//! Tests of the TLS listener, with OpenSSL as the client.
 
 use weir_model::study::file_target;
 
@@ -8,10 +8,7 @@ use crate::setup::Setup;
 
 #[test]
 fn both_listeners_serve_alike_and_the_certificate_is_trusted() {
-    let setup = Setup {
-        sizes: &[1024],
-        ..files(&[])
-    };
+    let setup = Setup { sizes: &[1024], ..files(&[]) };
     let arm = setup.start_with_tls();
     for target in ["/", &file_target(1024)] {
         let in_clear = arm.get(target);
@@ -28,10 +25,7 @@ fn both_listeners_serve_alike_and_the_certificate_is_trusted() {
     let origin = Gate::start();
     let arm = proxy(&[("protocols", "h1")], origin.address).start_with_tls();
     let (trusted, text) = arm.ask("/x", &[]);
-    assert!(
-        trusted && text.contains("\nX-Forwarded-Proto: https"),
-        "{text}"
-    );
+    assert!(trusted && text.contains("\nX-Forwarded-Proto: https"), "{text}");
     assert!(text.contains("GET /x HTTP/1.1") && !text.contains("Alt-Svc"));
     assert!(arm.get("/").contains("X-Forwarded-Proto: http\n"));
 }

@@ -8,7 +8,7 @@ use weir_record::Run;
 
 use crate::commands::fail_if::Judged;
 
-/// Moves when an old reader would be misled.
+/// Name and version of the format. The version changes if an old reader would be misled.
 pub(crate) const FORMAT: &str = "weir-capacity/1";
 
 #[derive(Serialize)]
@@ -21,16 +21,16 @@ pub(crate) struct Answer<'a> {
     started_at: &'a str,
     outcome: Option<Outcome>,
     question: &'a str,
-    /// Of the first arm, the only one where a URL was given.
+    /// Server of the first arm, the only one if a URL was given.
     target: Option<Target<'a>>,
-    /// Of the first arm; `None` where nothing can be claimed.
+    /// Capacity of the first arm; `None` if nothing can be claimed.
     capacity: Option<Interval>,
     fail_if: Vec<Condition<'a>>,
     #[serde(flatten)]
     found: Option<&'a CapacityFindings>,
-    /// What limits each arm; of one of which no time was sampled there is none.
+    /// Limiter of each arm. An arm of which no time was sampled has no entry.
     limiters: Vec<Limiter<'a>>,
-    /// Whether resources grow linearly with the rate, by arm.
+    /// Growth of resource use with the rate, by arm: linear or not.
     growth: &'a [GrowthFindings],
     remarks: Vec<String>,
 }
@@ -40,13 +40,13 @@ pub(crate) struct Answer<'a> {
 struct Limiter<'a> {
     arm: &'a str,
     answer: weir_limits::Answer,
-    /// The first finding's; `None` where there is none.
+    /// Limiter that the first finding names; `None` if there is no finding.
     limiter: Option<&'a str>,
-    /// How sure that is.
+    /// Certainty of the limiter.
     certainty: Option<weir_limits::Certainty>,
     /// Always null; read `certainty`.
     confidence: Option<f64>,
-    /// Parameters to turn, the first first.
+    /// Parameters to change, in the order in which to try them.
     turn: &'a [String],
     words: String,
 }
@@ -73,7 +73,7 @@ struct Condition<'a> {
     is_true: Option<bool>,
 }
 
-/// The whole answer.
+/// Returns the whole answer as JSON.
 pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<String, String> {
     let study = &run.header.study;
     let found = findings.capacity.as_ref();
@@ -98,10 +98,7 @@ pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<
         }),
         fail_if: judged
             .iter()
-            .map(|one| Condition {
-                condition: &one.text,
-                is_true: one.is_true,
-            })
+            .map(|one| Condition { condition: &one.text, is_true: one.is_true })
             .collect(),
         found,
         limiters: findings.limiters.iter().map(limiter).collect(),

@@ -1,7 +1,7 @@
 //! `weir capacity`: how many requests per second a server, or each arm of a study, carries within an objective.
 //!
-//! A URL becomes a study of one arm that weir did not start; from there on it is a run as any other, with a folder,
-//! records and a report.
+//! A URL becomes a study of one arm that weir did not start. The rest is a run like any other, with a folder, records
+//! and a report.
 
 use std::process::ExitCode;
 
@@ -30,17 +30,13 @@ mod url;
 pub(crate) use answer::{Answer, FORMAT};
 use tuning::Tuning;
 
-/// Runs the command.
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     let conditions = fail_if::capacity::read(&args.fail_if)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
-    if let Some(name) = args
-        .flow
-        .url
-        .as_deref()
-        .filter(|name| !is_url(name) && !looks_like_a_host(name))
+    if let Some(name) =
+        args.flow.url.as_deref().filter(|name| !is_url(name) && !looks_like_a_host(name))
     {
         study::is_right_before_cluster(name, &args.lab, Scale::ONE)?;
     }
@@ -68,12 +64,12 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     finish((&summary, confirm.as_ref()), args, &conditions)
 }
 
-/// Whoever shows what goes on.
+/// Returns the reporter for the chosen display of progress.
 fn reporter(args: &CapacityArgs) -> Result<Reporter, Failure> {
     Reporter::shown(args.lab.progress.word())
 }
 
-/// Whether a URL is meant, if perhaps a wrong one.
+/// Returns true if the target is meant as a URL, even a wrong one.
 fn is_url(target: &str) -> bool {
     target.contains("://")
 }
@@ -81,27 +77,24 @@ fn is_url(target: &str) -> bool {
 fn of_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
     let search = url::search(args, &options)?;
     if !args.lab.progress.is_quiet() {
-        search
-            .said
-            .iter()
-            .for_each(|line| terminal::tell(&format!("{line}\n")));
+        search.said.iter().for_each(|line| terminal::tell(&format!("{line}\n")));
     }
     let read = search.read;
-    let options = Options {
-        folder: run::folder(&args.lab, &read.study.name),
-        ..options
-    };
+    let options = Options { folder: run::folder(&args.lab, &read.study.name), ..options };
     run::carry_out(&options, Some(&read), reporter(args)?)
         .map_err(|error| url::explained(error, &read.study, &options.folder))
 }
 
 fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
     let machine = run::machine(&options)?;
-    let read = study::read(name, &options.catalog, Scale::ONE, &machine);
-    let mut read = read.map_err(|failure| match looks_like_a_host(name) {
-        true => failure.hint(format!("is it a URL? weir capacity http://{name}/")),
-        false => failure,
-    })?;
+    let mut read =
+        study::read(name, &options.catalog, Scale::ONE, &machine).map_err(|failure| {
+            if looks_like_a_host(name) {
+                failure.hint(format!("is it a URL? weir capacity http://{name}/"))
+            } else {
+                failure
+            }
+        })?;
     if let Some(option) = said_by_study(args) {
         let message = format!("{option}: the study itself defines the requests and the server");
         return Err(Failure::input(message).hint("change the study, or give a URL instead of it"));
@@ -120,30 +113,23 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
     let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
     remarks.extend(time::fit_search(&read.study)?.map(Remark::of_run));
     public::check(&mut read.study, &args.lab)?;
-    let options = Options {
-        folder: run::folder(&args.lab, &read.study.name),
-        remarks,
-        ..options
-    };
+    let options = Options { folder: run::folder(&args.lab, &read.study.name), remarks, ..options };
     run::carry_out(&options, Some(&read), reporter(args)?)
         .map_err(|error| Failure::of_run(error, Some(&options.folder)))
 }
 
-/// A file of that name is less likely than a forgotten `http://`.
+/// Returns true if a missing study's name looks like a host, so that a forgotten `http://` is likelier than a missing
+/// file.
 fn looks_like_a_host(name: &str) -> bool {
     let host = name.split('/').next().unwrap_or_default();
     let port = host.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     matches!(port, Some(Ok(_))) || host.parse::<std::net::IpAddr>().is_ok() || host == "localhost"
 }
 
-/// The first option that a study leaves nothing to do for.
+/// Returns the first given option that has no effect with a study.
 fn said_by_study(args: &CapacityArgs) -> Option<&'static str> {
     let url = args.flow.url.clone();
-    let is_flow = args.flow
-        != FlowArgs {
-            url,
-            ..FlowArgs::default()
-        };
+    let is_flow = args.flow != FlowArgs { url, ..FlowArgs::default() };
     let all = [
         (args.objective.is_some(), "--objective"),
         (args.cpus.is_some(), "--cpus"),
@@ -154,17 +140,17 @@ fn said_by_study(args: &CapacityArgs) -> Option<&'static str> {
     said.map(|(_, option)| option)
 }
 
-/// A run that goes on does so as it was begun.
+/// Refuses options that change a resumed search: it keeps its settings.
 fn only_a_folder(args: &CapacityArgs) -> Result<(), Failure> {
     match said_by_study(args) {
-        Some(option) => Err(Failure::input(format!(
-            "{option}: a resumed search keeps its settings"
-        ))),
+        Some(option) => {
+            Err(Failure::input(format!("{option}: a resumed search keeps its settings")))
+        }
         None => Ok(()),
     }
 }
 
-/// Prints the answer, keeps the report beside the records, and judges the conditions.
+/// Prints the answer, writes the report next to the records, and judges the conditions.
 fn finish(
     (summary, confirm): (&Summary, Option<&Options>),
     args: &CapacityArgs,
@@ -200,23 +186,23 @@ fn finish(
         terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
     }
     if let Some(rest) = run::interrupted(summary, confirm, &args.lab) {
-        terminal::tell(&format!(
-            "\nInterrupted. Continue with: weir capacity {rest}\n"
-        ));
+        terminal::tell(&format!("\nInterrupted. Continue with: weir capacity {rest}\n"));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     fail_if::conclude(&judged)?;
-    match is_answered(&findings) {
-        true => Ok(ExitCode::SUCCESS),
-        false => Err(Failure::failed(
-            "no capacity could be claimed: the report says why",
-        )),
+    if is_answered(&findings) {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Err(Failure::failed("no capacity could be claimed: the report says why"))
     }
 }
 
-/// Whether it is known of some arm what it carries, if only that it is nothing.
+/// Returns true if the capacity of some arm is known, even if it is nothing.
 fn is_answered(findings: &Findings) -> bool {
-    let found = findings.capacity.iter().flat_map(|found| &found.arms);
-    let mut found = found.map(|arm| arm.claimed || arm.end == Some(CapacityEnd::Never));
+    let mut found = findings
+        .capacity
+        .iter()
+        .flat_map(|found| &found.arms)
+        .map(|arm| arm.claimed || arm.end == Some(CapacityEnd::Never));
     found.any(|is_known| is_known)
 }

@@ -1,4 +1,4 @@
-//! What the command line says of how a capacity is searched for.
+//! Options that change how a capacity is searched for.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::args::CapacityArgs;
 use crate::commands::flag;
 use crate::failure::Failure;
 
-/// Longest time that a part of a search can be given.
+/// Longest time that an option may give.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Changes to a study; what was not said stays as it is.
+/// Changes to a study; `None` keeps the study's setting.
 pub(super) struct Tuning {
     confidence: Option<f64>,
     precision: Option<f64>,
@@ -24,7 +24,7 @@ pub(super) struct Tuning {
 }
 
 impl Tuning {
-    /// Reads what was typed.
+    /// Reads the options.
     pub(super) fn read(args: &CapacityArgs) -> Result<Tuning, Failure> {
         Ok(Tuning {
             confidence: share("--confidence", args.confidence.as_deref(), 0.5..1.0)?,
@@ -48,7 +48,7 @@ impl Tuning {
     }
 }
 
-/// A share as a percentage or a fraction.
+/// Reads a share, as a percentage or a fraction, that must lie within `bounds`.
 fn share(name: &str, text: Option<&str>, bounds: Range<f64>) -> Result<Option<f64>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let share = match text.strip_suffix('%') {
@@ -66,14 +66,13 @@ fn share(name: &str, text: Option<&str>, bounds: Range<f64>) -> Result<Option<f6
     }
 }
 
-/// A time of at least so many seconds.
+/// Reads a time of at least `least` seconds and at most [`LONGEST`].
 fn time(name: &str, text: Option<&str>, least: u64) -> Result<Option<Duration>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let time = flag(name, parse_duration(text))?;
-    match (Duration::from_secs(least)..=LONGEST).contains(&time) {
-        true => Ok(Some(time)),
-        false => Err(Failure::input(format!(
-            "{name} {text}: give a time from {least}s to 1h"
-        ))),
+    if (Duration::from_secs(least)..=LONGEST).contains(&time) {
+        Ok(Some(time))
+    } else {
+        Err(Failure::input(format!("{name} {text}: give a time from {least}s to 1h")))
     }
 }

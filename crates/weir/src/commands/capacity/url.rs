@@ -1,4 +1,4 @@
-//! A URL as a study: one arm that weir did not start, one load, and what responses must keep to.
+//! Conversion of a URL to a study: one arm that weir did not start, one load, and an objective.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -22,25 +22,25 @@ use crate::commands::{flag, public, time};
 use crate::failure::Failure;
 use crate::names;
 
-/// What responses must keep to where nobody says. Fixed, and no multiple of what the server does at low rates, so
-/// that it is known beforehand and the same tomorrow.
+/// Default objective. It is fixed, and no multiple of what the server does at low rates, so that it is known beforehand
+/// and the same tomorrow.
 pub(super) const OBJECTIVE: &str = "p99 < 100ms, errors < 0.1%";
 
-/// How many connections the search opens at most where nobody says how many: four doublings of the usual number, and
-/// fewer than the 1,024 descriptors that a process may have nearly everywhere.
+/// Default of the most connections that the search opens: four doublings of the usual number, and fewer than the 1,024
+/// descriptors that a process may have nearly everywhere.
 const MOST_CONNECTIONS: u32 = 16 * weir_model::flow::CONNECTIONS;
 
-/// How often the way to the server and back is measured.
+/// Number of handshakes by which the round trip to the server is measured.
 const ROUND_TRIPS: u32 = 5;
 
-/// What is asked of a URL.
+/// A search at a URL, ready to run.
 pub(super) struct Search {
     pub(super) read: Read,
-    /// What the user is to know before it begins.
+    /// Lines for the user, printed before the search begins.
     pub(super) said: Vec<String>,
 }
 
-/// Everything that is asked of a URL, checked as far as that can be done before a load is sent.
+/// Makes the study for a URL, checked as far as possible before a load is sent.
 pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, Failure> {
     refuse_idle(args, options)?;
     let is_here = options.places.sends_from_here();
@@ -68,10 +68,7 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     }
     let mut said = vec![match &args.objective {
         Some(_) => format!("Objective: {}", objective(&limits)),
-        None => format!(
-            "Objective: {} (the default; -O says another)",
-            objective(&limits)
-        ),
+        None => format!("Objective: {} (the default; -O says another)", objective(&limits)),
     }];
     let most_connections = args.flow.connections.is_none().then_some(MOST_CONNECTIONS);
     said.push(asked(&server, most_connections));
@@ -81,13 +78,10 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     tuning.apply(&mut study);
     said.extend(time::fit_search(&study)?);
     let text = command_line();
-    Ok(Search {
-        read: Read { study, text },
-        said,
-    })
+    Ok(Search { read: Read { study, text }, said })
 }
 
-/// Options of a load or of a study that a search at a URL leaves nothing to do for.
+/// Refuses options of a load or of a study that have no effect in a search at a URL.
 fn refuse_idle(args: &CapacityArgs, options: &Options) -> Result<(), Failure> {
     let (flow, lab) = (&args.flow, &args.lab);
     let is_placed = |role| options.places.host_of(role).is_some();
@@ -112,8 +106,8 @@ fn refuse_idle(args: &CapacityArgs, options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// The address of a URL's server, which this host need not reach: pods ask it. `None`: it is no URL, or its name does not
-/// resolve, which is told where it is read.
+/// Returns the address of a URL's server, which this host need not reach: pods connect to it. `None` if `url` is no URL
+/// or its name does not resolve; the code that reads the URL reports that.
 fn address_of(url: &str) -> Option<String> {
     let uri: http::Uri = url.parse().ok()?;
     let port = uri.port_u16().or(match uri.scheme_str()? {
@@ -124,14 +118,15 @@ fn address_of(url: &str) -> Option<String> {
     found.first().map(ToString::to_string)
 }
 
-/// How long a response may take where nobody says: twice as long as is looked for, if that is more than usual.
+/// Returns the default timeout of a response: twice the longest limit of the objective, if that is more than the usual
+/// timeout, else `None`.
 fn timeout(patience: Option<Duration>) -> Option<String> {
     let wanted = patience? * 2;
     (wanted > weir_model::flow::TIMEOUT).then(|| format_duration(wanted))
 }
 
-/// What is sent, at rates that the search chooses. What an answer must be is said, so that redirects and pages of
-/// errors, which cost a server little, are not taken for its capacity.
+/// Returns the requests to send, at rates that the search chooses. Unless a status is expected already, only 2xx
+/// counts, so that redirects and error pages, which cost a server little, are not taken for its capacity.
 fn flow_of(server: &Server) -> FlowSpec {
     let mut spec = FlowSpec {
         arrivals: ArrivalsSpec::Closed,
@@ -151,7 +146,7 @@ fn flow_of(server: &Server) -> FlowSpec {
     spec
 }
 
-/// Whether a response that breaks the objective would be waited for.
+/// Checks that the timeout is long enough to observe a response that breaks the objective.
 fn can_be_seen(patience: Option<Duration>, timeout: Duration) -> Result<(), Failure> {
     let Some(limit) = patience.filter(|limit| *limit > timeout) else {
         return Ok(());
@@ -162,11 +157,9 @@ fn can_be_seen(patience: Option<Duration>, timeout: Duration) -> Result<(), Fail
     Err(Failure::input(message).hint(format!("give a limit below {timeout}, or -T {limit}")))
 }
 
-/// Whether the way to the server and back leaves time for an answer.
+/// Checks that the round trip to the server is shorter than every limit of the objective.
 fn can_hold(limits: &[Limit], peers: &[SocketAddr]) -> Result<(), Failure> {
-    let times = limits
-        .iter()
-        .filter_map(|limit| Some((limit, limit.time()?)));
+    let times = limits.iter().filter_map(|limit| Some((limit, limit.time()?)));
     let Some((limit, time)) = times.min_by_key(|(_, time)| *time) else {
         return Ok(());
     };
@@ -190,7 +183,8 @@ fn can_hold(limits: &[Limit], peers: &[SocketAddr]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The shortest of a few round trips: those of handshakes (RFC 9293 §3.5), in which the server's program has no part.
+/// Returns the shortest of a few round trips, measured by handshakes (RFC 9293 §3.5), in which the server's program has
+/// no part.
 fn round_trip(peer: SocketAddr) -> std::io::Result<Duration> {
     let mut shortest = Duration::MAX;
     for _ in 0..ROUND_TRIPS {
@@ -201,8 +195,8 @@ fn round_trip(peer: SocketAddr) -> std::io::Result<Duration> {
     Ok(shortest)
 }
 
-/// The CPUs of the generator: those that were named, or all, unless the server needs some of them or generators are on
-/// other hosts.
+/// Returns the CPUs of the generator: the named ones, or all. `None` if the server needs some of them or generators are
+/// on other hosts.
 fn cpus(
     args: &CapacityArgs,
     server: &Server,
@@ -212,9 +206,7 @@ fn cpus(
     let is_here = options.places.sends_from_here();
     let of_this_host = || {
         let facts = weir_lab::facts(options);
-        facts
-            .map(|facts| facts.cpus)
-            .map_err(|error| Failure::of_run(error, None))
+        facts.map(|facts| facts.cpus).map_err(|error| Failure::of_run(error, None))
     };
     let generator = match &args.cpus {
         Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
@@ -222,15 +214,8 @@ fn cpus(
         None if own || !is_here => return Ok(None),
         None => of_this_host()?,
     };
-    let others = match is_here {
-        true => generator.clone(),
-        false => of_this_host()?,
-    };
-    Ok(Some(CpuRoles {
-        proxy: others.clone(),
-        origin: others,
-        generator,
-    }))
+    let others = if is_here { generator.clone() } else { of_this_host()? };
+    Ok(Some(CpuRoles { proxy: others.clone(), origin: others, generator }))
 }
 
 fn objective(limits: &[Limit]) -> String {
@@ -238,7 +223,7 @@ fn objective(limits: &[Limit]) -> String {
     texts.join(", ")
 }
 
-/// Whom it asks, and with how much at the same time.
+/// Returns the line that names the server, its addresses and the number of connections.
 fn asked(server: &Server, most_connections: Option<u32>) -> String {
     let peers: Vec<String> = server.peers.iter().map(ToString::to_string).collect();
     let connections = server.spec.connections;
@@ -253,26 +238,21 @@ fn asked(server: &Server, most_connections: Option<u32>) -> String {
     )
 }
 
-/// What counts as an error.
+/// Returns the line that says what counts as an error.
 fn wrong_answers(spec: &FlowSpec, args: &CapacityArgs) -> String {
     let timeout = format_duration(spec.timeout);
-    let right = match args.flow.expect.is_empty() && args.flow.request_set.is_none() {
-        true => "a status that is not 2xx (-e says another)",
-        false => "an answer that is not as expected",
+    let right = if args.flow.expect.is_empty() && args.flow.request_set.is_none() {
+        "a status that is not 2xx (-e says another)"
+    } else {
+        "an answer that is not as expected"
     };
     format!("An error is {right}, none within {timeout} (-T), or a connection that fails")
 }
 
 fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRoles>) -> Study {
     let mut peers = server.peers.iter().copied();
-    let address = peers
-        .next()
-        .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
-    let external = ExternalSpec {
-        address,
-        also: peers.collect(),
-        named: Some(server.url.clone()),
-    };
+    let address = peers.next().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+    let external = ExternalSpec { address, also: peers.collect(), named: Some(server.url.clone()) };
     Study {
         name: folder_name(&server.host),
         title: format!("Capacity of {}", server.url),
@@ -304,10 +284,7 @@ fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRo
         }],
         launchers: Default::default(),
         compare: Compare::Against,
-        blocks: BlockSpec {
-            instances: 1,
-            ..BlockSpec::default()
-        },
+        blocks: BlockSpec { instances: 1, ..BlockSpec::default() },
         objective: Objective::default(),
         capacity: limits,
         search: SearchSpec::default(),
@@ -321,29 +298,23 @@ fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRo
     }
 }
 
-/// A host's name as a study's: small letters, digits and dashes.
+/// Returns a study name made from a host's name: small letters, digits and dashes.
 fn folder_name(host: &str) -> String {
-    let fit = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_lowercase()
-        } else {
-            '-'
-        }
-    };
-    let name: String = host.chars().take(60).map(fit).collect();
+    let name: String = host
+        .chars()
+        .take(60)
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
     format!("capacity-{}", name.trim_matches('-'))
 }
 
-/// What the server is called in the answer: its name is a folder's as well.
+/// Returns the arm's name: the authority, or `server` if that cannot be a name, since arms name folders as well.
 fn arm_name(authority: &str) -> String {
     let name: String = authority.chars().take(200).collect();
-    match weir_model::study::is_arm_name(&name) {
-        true => name,
-        false => "server".to_owned(),
-    }
+    if weir_model::study::is_arm_name(&name) { name } else { "server".to_owned() }
 }
 
-/// What is kept in the place of a study's text: a comment, since there is none.
+/// Returns the command line as a comment, to be kept in place of a study's text.
 fn command_line() -> String {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words = std::iter::once("weir").chain(words.iter().map(String::as_str));
@@ -351,18 +322,16 @@ fn command_line() -> String {
     format!("# {}\n", line.replace('\n', " "))
 }
 
-/// Why there is no answer, in the words of `weir load` where the server did not answer as it should.
+/// Converts an error of the run to a failure, in the words of `weir load` if the server did not answer as it should.
 pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failure {
     let url = study
         .proxy
         .external
         .as_ref()
-        .and_then(|external| external.named.as_deref());
-    let url = url.unwrap_or_default();
+        .and_then(|external| external.named.as_deref())
+        .unwrap_or_default();
     match error {
-        LabError::Unexpected {
-            status, expected, ..
-        } => {
+        LabError::Unexpected { status, expected, .. } => {
             let external = study.proxy.external.as_ref();
             let (to, elsewhere) = external
                 .filter(|_| (300..400).contains(&status))

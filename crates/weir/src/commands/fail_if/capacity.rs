@@ -1,4 +1,4 @@
-//! Conditions on what arms carry: `capacity < 5000/s`.
+//! Conditions on the capacity of arms: `capacity < 5000/s`.
 
 use weir_analysis::capacity::Capacity;
 use weir_analysis::findings::Findings;
@@ -9,24 +9,23 @@ use weir_report::number;
 use super::Judged;
 use crate::failure::Failure;
 
-/// `capacity < 5000/s`.
+/// A condition on capacity, such as `capacity < 5000/s`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Condition {
-    /// As it was typed.
+    /// The condition as it was typed.
     text: String,
     of: End,
-    /// Requests per second.
+    /// Bound, requests per second.
     below: f64,
 }
 
-/// Which end of an interval must be below.
+/// End of the capacity's interval that must be below the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Low,
     High,
 }
 
-/// Reads all conditions.
 pub(crate) fn read(texts: &[String]) -> Result<Vec<Condition>, Failure> {
     texts.iter().map(|text| one(text)).collect()
 }
@@ -38,68 +37,58 @@ fn one(text: &str) -> Result<Condition, Failure> {
         )
     };
     let Some((subject, bound)) = text.split_once('<') else {
-        return Err(wrong(
-            "a condition says below which rate a capacity is too low",
-        ));
+        return Err(wrong("a condition says below which rate a capacity is too low"));
     };
     let of = match subject.trim() {
         "capacity" | "capacity.high" => End::High,
         "capacity.low" => End::Low,
         _ => {
-            return Err(wrong(
-                "only `capacity`, `capacity.low` and `capacity.high` can be judged",
-            ));
+            return Err(wrong("only `capacity`, `capacity.low` and `capacity.high` can be judged"));
         }
     };
     let bound = bound.trim();
     let below =
         parse_rate(bound).map_err(|_| wrong("the bound is not a rate such as 5000/s or 5k/s"))?;
-    Ok(Condition {
-        text: text.trim().to_owned(),
-        of,
-        below,
-    })
+    Ok(Condition { text: text.trim().to_owned(), of, below })
 }
 
-/// Holds each condition against all arms.
+/// Judges each condition against all arms.
 pub(crate) fn judge(conditions: &[Condition], findings: &Findings) -> Vec<Judged> {
     let arms = findings.capacity.as_ref();
     let arms = arms.map_or(&[][..], |found| &found.arms);
     let judged = conditions.iter().map(|condition| {
         let each: Vec<_> = arms.iter().map(|arm| (arm, condition.holds(arm))).collect();
         let of = |wanted: &dyn Fn(&Verdict) -> bool| -> Vec<String> {
-            let decided = each.iter().filter(|(_, verdict)| wanted(verdict));
-            decided.map(|(arm, verdict)| verdict.said_of(arm)).collect()
+            each.iter()
+                .filter(|(_, verdict)| wanted(verdict))
+                .map(|(arm, verdict)| verdict.said_of(arm))
+                .collect()
         };
         let is_true = of(&|verdict| matches!(verdict, Verdict::True));
         let unknown = of(&|verdict| matches!(verdict, Verdict::Unknown(_)));
-        let (is_true, why) = match (&is_true[..], &unknown[..]) {
-            ([], []) => {
-                let open = of(&|verdict| matches!(verdict, Verdict::Open));
-                let taken = |why| {
+        let (is_true, why) =
+            match (&is_true[..], &unknown[..]) {
+                ([], []) => {
+                    let open = of(&|verdict| matches!(verdict, Verdict::Open));
+                    (Some(false), open.into_iter().map(|why| {
                     format!("not shown, and taken for false: {why}; capacity.low is stricter")
-                };
-                (Some(false), open.into_iter().map(taken).collect())
-            }
-            ([], _) => (None, unknown),
-            (..) => (Some(true), is_true),
-        };
-        Judged {
-            text: condition.text.clone(),
-            is_true,
-            why,
-        }
+                }).collect())
+                }
+                ([], _) => (None, unknown),
+                (..) => (Some(true), is_true),
+            };
+        Judged { text: condition.text.clone(), is_true, why }
     });
     judged.collect()
 }
 
-/// What a condition comes to for an arm.
+/// Result of a condition for one arm.
 enum Verdict {
     True,
     False,
-    /// Part of the interval is below the bound.
+    /// Only part of the interval is below the bound.
     Open,
-    /// Nothing is claimed that it could be held against.
+    /// No capacity is claimed; the text says so.
     Unknown(&'static str),
 }
 

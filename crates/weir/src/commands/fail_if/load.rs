@@ -18,21 +18,21 @@ const VOCABULARY: Vocabulary = Vocabulary {
     example: "p99 > 30ms' or 'errors > 0.1%' or 'rate < 5000/s in 10s' or 'invalid",
 };
 
-/// What the rules say of a server that answers wrongly: it spoils no figure of errors.
+/// Validity rules about a server that answers wrongly: they do not invalidate the share of errors.
 const OF_THE_SERVER: [&str; 2] = ["failures", "nothing-answered"];
 
-/// Conditions on a load, and what of its windows is known so far.
+/// Conditions on a load, each with the results of its windows so far.
 #[derive(Debug)]
 pub(crate) struct Conditions(Vec<(Condition, Seen)>);
 
-/// The figures of a time: of a whole load, or of a window in it.
+/// Figures of a whole load, or of a window in it.
 pub(super) struct Figures<'a> {
     /// Seconds from the start of the load.
     from: f64,
     to: f64,
-    /// Responses that came in it.
+    /// Responses that came in this time.
     completed: u64,
-    /// Requests that ended, and those of them that failed.
+    /// Requests that ended, including those that failed.
     requests: u64,
     failed: u64,
     /// Requests that never ended: they took longer than all others.
@@ -40,72 +40,55 @@ pub(super) struct Figures<'a> {
     response: &'a Histogram<u64>,
 }
 
-/// What the windows of one condition have come to.
+/// Results of one condition in its windows.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     judged: u32,
-    /// Those in which it was true, and what was seen in the first.
+    /// Windows in which the condition was true; `first` describes the first of them.
     beyond: u32,
     first: Option<String>,
-    /// Those in which nothing was answered, so that there is no time to judge.
+    /// Windows in which nothing was answered, so that there is no time to judge.
     unknown: u32,
 }
 
 impl Conditions {
-    /// Reads them.
+    /// Reads the conditions.
     ///
     /// # Errors
-    /// One says nothing that a load has, or of windows that are longer than it.
+    /// A condition has a subject that a load lacks, or windows that are longer than the load.
     pub(crate) fn read(texts: &[String]) -> Result<Conditions, Failure> {
         let read = VOCABULARY.read(texts)?;
-        match read
-            .iter()
-            .find_map(|one| Some((&one.text, one.arm.as_ref()?)))
-        {
-            Some((text, arm)) => Err(Failure::input(format!(
-                "--fail-if `{text}`: a load has no arm `{arm}`"
-            ))),
-            None => Ok(Conditions(
-                read.into_iter().map(|one| (one, Seen::default())).collect(),
-            )),
+        match read.iter().find_map(|one| Some((&one.text, one.arm.as_ref()?))) {
+            Some((text, arm)) => {
+                Err(Failure::input(format!("--fail-if `{text}`: a load has no arm `{arm}`")))
+            }
+            None => Ok(Conditions(read.into_iter().map(|one| (one, Seen::default())).collect())),
         }
     }
 
-    /// Lengths of the windows that have to be told.
+    /// Returns the window lengths that occur in conditions, sorted and without duplicates.
     fn lengths(&self) -> impl Iterator<Item = Duration> {
-        let windows = self
-            .0
-            .iter()
-            .filter_map(|(condition, _)| match condition.says {
-                Says::Figure { window, .. } => window,
-                Says::Word(_) => None,
-            });
+        let windows = self.0.iter().filter_map(|(condition, _)| match condition.says {
+            Says::Figure { window, .. } => window,
+            Says::Word(_) => None,
+        });
         let mut lengths: Vec<Duration> = windows.collect();
         lengths.sort_unstable();
         lengths.dedup();
         lengths.into_iter()
     }
 
-    /// Holds the conditions on windows of this length against one of them.
+    /// Judges the conditions that have windows of this length by the figures of one window.
     fn tell(&mut self, length: Duration, figures: &Figures<'_>) {
         for (condition, seen) in &mut self.0 {
-            let Says::Figure {
-                figure,
-                above,
-                bound,
-                window: Some(window),
-            } = condition.says
-            else {
+            let Says::Figure { figure, above, bound, window: Some(window) } = condition.says else {
                 continue;
             };
             if window != length {
                 continue;
             }
             seen.judged += 1;
-            match figures
-                .value(figure)
-                .map(|value| beyond(figure, above, bound, value))
-            {
+            match figures.value(figure).map(|value| beyond(figure, above, bound, value)) {
                 None => seen.unknown += 1,
                 Some(None) => {}
                 Some(Some(words)) => {
@@ -117,7 +100,7 @@ impl Conditions {
         }
     }
 
-    /// What they come to, of a load with this result.
+    /// Judges all conditions by the load's result and the windows so far.
     pub(crate) fn judge(&self, report: &LoadReport) -> Vec<Judged> {
         let response = weir_report::load::histogram(&report.response_time)
             .unwrap_or_else(|_| weir_record::empty_histogram());
@@ -131,12 +114,13 @@ impl Conditions {
             unended: report.censored.in_flight + report.censored.queued,
             response: &response,
         };
-        let each = self.0.iter();
-        each.map(|(condition, windows)| {
-            let held = condition.held(windows, &whole, &report.validity);
-            Judged::of_any(&condition.text, vec![held])
-        })
-        .collect()
+        self.0
+            .iter()
+            .map(|(condition, windows)| {
+                let held = condition.held(windows, &whole, &report.validity);
+                Judged::of_any(&condition.text, vec![held])
+            })
+            .collect()
     }
 }
 
@@ -150,22 +134,13 @@ impl Condition {
         let worst = validity.iter().max_by_key(|reason| reason.validity);
         let (figure, above, bound, window) = match self.says {
             Says::Word(word) => {
-                let least = if word == "invalid" {
-                    Validity::Invalid
-                } else {
-                    Validity::Suspect
-                };
+                let least = if word == "invalid" { Validity::Invalid } else { Validity::Suspect };
                 return match worst.filter(|reason| reason.validity >= least) {
                     Some(reason) => (Held::True, said(reason)),
                     None => (Held::False, String::new()),
                 };
             }
-            Says::Figure {
-                figure,
-                above,
-                bound,
-                window,
-            } => (figure, above, bound, window),
+            Says::Figure { figure, above, bound, window } => (figure, above, bound, window),
         };
         let spoils = |reason: &&ValidityReason| {
             let of_server = figure == Figure::Errors && OF_THE_SERVER.contains(&&*reason.rule);
@@ -176,10 +151,7 @@ impl Condition {
         }
         match window {
             Some(window) => windows.held(window),
-            None => match whole
-                .value(figure)
-                .map(|value| beyond(figure, above, bound, value))
-            {
+            None => match whole.value(figure).map(|value| beyond(figure, above, bound, value)) {
                 None => (Held::Unknown, "nothing was answered".to_owned()),
                 Some(Some(words)) => (Held::True, words),
                 Some(None) => (Held::False, String::new()),
@@ -193,14 +165,12 @@ impl Seen {
         let Seen { judged, beyond, .. } = self;
         let length = shown(window);
         match (&self.first, self.unknown) {
-            (Some(first), _) => (
-                Held::True,
-                format!("{first}, and in {beyond} of {judged} windows of {length}"),
-            ),
-            (None, _) if *judged == 0 => (
-                Held::Unknown,
-                format!("the load has no whole window of {length}"),
-            ),
+            (Some(first), _) => {
+                (Held::True, format!("{first}, and in {beyond} of {judged} windows of {length}"))
+            }
+            (None, _) if *judged == 0 => {
+                (Held::Unknown, format!("the load has no whole window of {length}"))
+            }
             (None, 0) => (Held::False, String::new()),
             (None, unknown) => (
                 Held::Unknown,
@@ -211,7 +181,7 @@ impl Seen {
 }
 
 impl Figures<'_> {
-    /// `None` where there is nothing that it could be of.
+    /// Returns the value of a figure; `None` if nothing was answered or, for errors, no request ended.
     fn value(&self, figure: Figure) -> Option<f64> {
         let is_answered = !self.response.is_empty();
         match figure {
@@ -224,53 +194,44 @@ impl Figures<'_> {
         }
     }
 
-    /// A quantile of the response time of all requests; infinite where it falls among those that never ended.
+    /// Returns a quantile of the response time of all requests, nanoseconds; infinite if it falls among requests that
+    /// never ended.
     fn response_time(&self, quantile: f64) -> f64 {
         let ended = self.response.len() as f64;
         let wanted = quantile * (ended + self.unended as f64) / ended;
-        match wanted <= 1.0 {
-            true => self.response.value_at_quantile(wanted) as f64,
-            false => f64::INFINITY,
-        }
+        if wanted <= 1.0 { self.response.value_at_quantile(wanted) as f64 } else { f64::INFINITY }
     }
 }
 
 fn said(reason: &ValidityReason) -> String {
-    format!(
-        "the result is {} ({}: {})",
-        words::validity(reason.validity),
-        reason.rule,
-        reason.seen
-    )
+    format!("the result is {} ({}: {})", words::validity(reason.validity), reason.rule, reason.seen)
 }
 
-/// Requests that ended, and those that failed, as the rule `failures` counts them.
+/// Counts the requests that ended, and those that failed, by the definition of the rule `failures`.
 fn requests(report: &LoadReport) -> Ended {
     let of = |load: &LoadShape, statuses: &[StatusCount]| -> u64 {
-        let wrong = statuses
+        statuses
             .iter()
-            .filter(|one| one.status >= 400 && !load.status_expected);
-        wrong.map(|one| one.count).sum()
+            .filter(|one| one.status >= 400 && !load.status_expected)
+            .map(|one| one.count)
+            .sum()
     };
     let wrong = match &report.flows[..] {
         [] => of(&report.load, &report.statuses),
-        flows => flows
-            .iter()
-            .map(|flow| of(&flow.load, &flow.statuses))
-            .sum(),
+        flows => flows.iter().map(|flow| of(&flow.load, &flow.statuses)).sum(),
     };
     let errors = report.errors.iter().map(|error| (error.kind, error.count));
     Ended::of(report.counts.completed_whole, wrong, errors)
 }
 
-/// The windows of a load, put together from its slices: they follow one another from the start of the measured time. The
-/// last one is left out where the load ends within it.
+/// The windows of a load, put together from its slices. They follow one another from the start of the measured time. A
+/// last window that the end of the load cuts off is left out.
 #[derive(Debug)]
 pub(crate) struct Windows {
     conditions: Conditions,
-    /// By length and number: what has come of a window, of all flows, and how many of its seconds.
+    /// Incomplete windows, by length and number. Each holds the counts of all flows and the seconds that it has so far.
     open: BTreeMap<(Duration, u64), Part>,
-    /// Seconds before the first one.
+    /// Seconds before the first window.
     begin: f64,
 }
 
@@ -282,17 +243,13 @@ struct Part {
 }
 
 impl Windows {
-    /// Of a load that begins to be measured after so long.
+    /// Creates the windows of a load whose measured time begins after `ramp_up`.
     pub(crate) fn new(conditions: Conditions, ramp_up: Duration) -> Windows {
-        Windows {
-            conditions,
-            open: BTreeMap::new(),
-            begin: ramp_up.as_secs_f64(),
-        }
+        Windows { conditions, open: BTreeMap::new(), begin: ramp_up.as_secs_f64() }
     }
 
-    /// Takes a slice of the load: its measured time, what was counted in it, and responses whose status nobody asked
-    /// for.
+    /// Takes a slice of the load: its measured time in seconds, its counts, and the number of responses with an
+    /// unexpected status.
     pub(crate) fn take(&mut self, (from, to): (f64, f64), data: &SliceData, wrong: u64) {
         let lengths: Vec<Duration> = self.conditions.lengths().collect();
         for length in lengths {
@@ -312,8 +269,8 @@ impl Windows {
             let Some(part) = self.open.remove(&(length, number)) else {
                 continue;
             };
-            let errors = part.data.errors.counts();
-            let errors = errors.iter().map(|error| (error.kind, error.count));
+            let counts = part.data.errors.counts();
+            let errors = counts.iter().map(|error| (error.kind, error.count));
             let Ended { requests, failed } =
                 Ended::of(part.data.completed_whole, part.wrong, errors);
             let from = self.begin + number as f64 * seconds;
@@ -330,7 +287,7 @@ impl Windows {
         }
     }
 
-    /// Nothing more comes.
+    /// Returns the conditions with their results, when no more slices come.
     pub(crate) fn end(self) -> Conditions {
         self.conditions
     }
@@ -347,19 +304,16 @@ mod tests {
         Conditions::read(&texts).expect("they are right")
     }
 
-    /// A second in which so many were answered within so many milliseconds each, and so many failed.
+    /// Returns one second's data: `answered` responses of `ms` milliseconds each, and `failed` requests.
     fn second(answered: u64, ms: u64, failed: u64) -> (SliceData, u64) {
         let mut data = SliceData::new();
         data.completed = answered;
         data.completed_whole = answered;
-        data.histograms
-            .response
-            .record_n(ms * 1_000_000, answered)
-            .expect("a time");
+        data.histograms.response.record_n(ms * 1_000_000, answered).expect("a time");
         (data, failed)
     }
 
-    /// What each comes to after these seconds, with this doubt about the whole.
+    /// Judges conditions after these seconds; `rule` names a validity rule that makes the whole load invalid.
     fn held(
         texts: &[&str],
         seconds: &[(u64, u64, u64)],
@@ -393,21 +347,17 @@ mod tests {
             .into_iter()
             .collect();
         let conditions = told.end();
-        let each = conditions.0.iter();
-        each.map(|(condition, windows)| condition.held(windows, &figures, &reasons))
+        conditions
+            .0
+            .iter()
+            .map(|(condition, windows)| condition.held(windows, &figures, &reasons))
             .collect()
     }
 
     #[test]
     fn conditions_are_held_against_the_whole_and_against_windows() {
         use Held::{False, True, Unknown};
-        let seconds = [
-            (100, 10, 0),
-            (100, 10, 0),
-            (100, 50, 2),
-            (100, 10, 0),
-            (100, 10, 0),
-        ];
+        let seconds = [(100, 10, 0), (100, 10, 0), (100, 50, 2), (100, 10, 0), (100, 10, 0)];
         #[rustfmt::skip]
         let rows: [(&str, Option<&str>, Held, &str); 16] = [
             ("mean > 20ms", None, False, ""),
@@ -429,25 +379,16 @@ mod tests {
         ];
         for (text, rule, expected, why) in rows {
             let found = held(&[text], &seconds, rule).remove(0);
-            assert!(
-                found.0 == expected && found.1.contains(why),
-                "{text}, {rule:?}: {found:?}"
-            );
+            assert!(found.0 == expected && found.1.contains(why), "{text}, {rule:?}: {found:?}");
         }
         let (mut data, failed) = second(100, 10, 0);
         data.censored.queued = 2;
-        let mut windows = Windows::new(
-            conditions(&["p99 > 20ms in 1s", "p90 > 20ms in 1s"]),
-            Duration::ZERO,
-        );
+        let mut windows =
+            Windows::new(conditions(&["p99 > 20ms in 1s", "p90 > 20ms in 1s"]), Duration::ZERO);
         windows.take((0.0, 1.0), &data, failed);
         let seen = windows.end().0;
         assert_eq!((seen[0].1.beyond, seen[1].1.beyond), (1, 0));
-        let silent = held(
-            &["p99 > 1s in 1s", "rate < 1/s in 1s"],
-            &[(9, 1, 0), (0, 1, 0)],
-            None,
-        );
+        let silent = held(&["p99 > 1s in 1s", "rate < 1/s in 1s"], &[(9, 1, 0), (0, 1, 0)], None);
         assert_eq!(silent[0].0, Unknown);
         assert_eq!(silent[1].0, True);
     }

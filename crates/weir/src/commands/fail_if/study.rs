@@ -14,10 +14,10 @@ const VOCABULARY: Vocabulary = Vocabulary {
     example: "worse' or 'inconclusive' or 'invalid' or 'ARM p99 > 30ms",
 };
 
-/// Quantiles that findings have of each arm, in their order.
+/// Quantiles of each arm's response time in the findings, in the order of `response_ns`.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Conditions on a study, or, where it asks for capacities, on these.
+/// Conditions on a study's comparisons or, if it asks for capacities, on these.
 #[derive(Debug, Clone)]
 pub(crate) enum Conditions {
     Compared(Vec<Condition>),
@@ -25,10 +25,10 @@ pub(crate) enum Conditions {
 }
 
 impl Conditions {
-    /// Reads them, and looks for the arms that they name in the study.
+    /// Reads the conditions, and checks that the study has the arms that they name.
     ///
     /// # Errors
-    /// One says nothing that the findings of this study have.
+    /// A condition has a subject that the findings of this study lack.
     pub(crate) fn read(texts: &[String], study: &Study) -> Result<Conditions, Failure> {
         if !study.capacity.is_empty() {
             return capacity::read(texts).map(Conditions::Searched);
@@ -42,14 +42,11 @@ impl Conditions {
         Ok(Conditions::Compared(read))
     }
 
-    /// What they come to.
+    /// Judges all conditions by the study's findings.
     pub(crate) fn judge(&self, study: &Study, findings: &Findings) -> Vec<Judged> {
         let one = |condition: &Condition| {
-            let mut each: Vec<_> = findings
-                .loads
-                .iter()
-                .flat_map(|load| condition.of_load(study, load))
-                .collect();
+            let mut each: Vec<_> =
+                findings.loads.iter().flat_map(|load| condition.of_load(study, load)).collect();
             let mut arms = findings.loads.iter().flat_map(|load| &load.arms);
             if !arms.any(|arm| condition.is_about(&arm.arm)) {
                 each.push((Held::Unknown, "nothing of it was measured".to_owned()));
@@ -73,17 +70,11 @@ impl Condition {
             }
         }
         let what = match self.says {
-            Says::Figure {
-                window: Some(_), ..
-            } => "a study has no windows: leave ` in …` out",
-            Says::Figure {
-                figure: Figure::Mean,
-                ..
-            } => "a study's findings have no mean",
-            Says::Figure {
-                figure: Figure::Quantile(quantile),
-                ..
-            } if !QUANTILES.contains(&quantile) => {
+            Says::Figure { window: Some(_), .. } => "a study has no windows: leave ` in …` out",
+            Says::Figure { figure: Figure::Mean, .. } => "a study's findings have no mean",
+            Says::Figure { figure: Figure::Quantile(quantile), .. }
+                if !QUANTILES.contains(&quantile) =>
+            {
                 "a study's findings have p50, p90, p99 and p99.9"
             }
             Says::Word("worse" | "inconclusive") if study.questions().is_empty() => {
@@ -98,13 +89,10 @@ impl Condition {
         self.arm.as_ref().is_none_or(|own| own == arm)
     }
 
-    /// What it comes to under a load, of each arm.
+    /// Judges the condition under one load, for each arm.
     fn of_load(&self, study: &Study, load: &LoadFindings) -> Vec<(Held, String)> {
         let name = &load.load;
-        let validity = match load.is_usable() {
-            true => load.validity,
-            false => Validity::Invalid,
-        };
+        let validity = if load.is_usable() { load.validity } else { Validity::Invalid };
         let why = || {
             let reason = load.reasons.first();
             let reason = reason.map_or(String::new(), |counted| {
@@ -114,54 +102,36 @@ impl Condition {
         };
         match self.says {
             Says::Word(word @ ("invalid" | "suspect")) => {
-                let least = if word == "invalid" {
-                    Validity::Invalid
-                } else {
-                    Validity::Suspect
-                };
-                match validity >= least {
-                    true => vec![(Held::True, why())],
-                    false => Vec::new(),
-                }
+                let least = if word == "invalid" { Validity::Invalid } else { Validity::Suspect };
+                if validity >= least { vec![(Held::True, why())] } else { Vec::new() }
             }
             _ if validity == Validity::Invalid => vec![(Held::Unknown, why())],
             Says::Word(word) => {
                 let metric = study.objective.metric;
-                let changes = load
+                let compared = load
                     .arms
                     .iter()
-                    .filter(|arm| arm.role == ArmRole::Change && self.is_about(&arm.arm));
-                let compared = changes.filter_map(|arm| load.comparison(&arm.arm, metric));
-                compared
-                    .filter_map(|found| verdict(word, found, (name, metric)))
-                    .collect()
+                    .filter(|arm| arm.role == ArmRole::Change && self.is_about(&arm.arm))
+                    .filter_map(|arm| load.comparison(&arm.arm, metric));
+                compared.filter_map(|found| verdict(word, found, (name, metric))).collect()
             }
-            Says::Figure {
-                figure,
-                above,
-                bound,
-                ..
-            } => {
-                let arms = load.arms.iter().filter(|arm| self.is_about(&arm.arm));
-                arms.filter_map(|arm| of_arm((figure, above, bound), arm, name))
-                    .collect()
-            }
+            Says::Figure { figure, above, bound, .. } => load
+                .arms
+                .iter()
+                .filter(|arm| self.is_about(&arm.arm))
+                .filter_map(|arm| of_arm((figure, above, bound), arm, name))
+                .collect(),
         }
     }
 }
 
-/// What a comparison makes of `worse` or `inconclusive`.
+/// Judges `worse` or `inconclusive` by a comparison; `None` if the comparison has another verdict.
 fn verdict(
     word: &str,
     found: &Comparison,
     (load, metric): (&str, Metric),
 ) -> Option<(Held, String)> {
-    let Comparison {
-        arm,
-        against,
-        because,
-        ..
-    } = found;
+    let Comparison { arm, against, because, .. } = found;
     let held = match found.verdict {
         Verdict::Invalid => Held::Unknown,
         verdict if verdict.word() == word => Held::True,
@@ -184,7 +154,7 @@ fn verdict(
     ))
 }
 
-/// What an arm's figures make of a bound.
+/// Judges a bound by an arm's figures; `None` if the figure is within the bound.
 fn of_arm(
     (figure, above, bound): (Figure, bool, f64),
     arm: &ArmFindings,
@@ -224,35 +194,17 @@ mod tests {
         ];
         let study = fixture::study(arms);
         for (text, said) in [
-            (
-                "wors",
-                "`wors` is none of worse, inconclusive, invalid, suspect",
-            ),
-            (
-                "cache worse",
-                "the study has no arm `cache`\nhint: did you mean `with cache`?",
-            ),
+            ("wors", "`wors` is none of worse, inconclusive, invalid, suspect"),
+            ("cache worse", "the study has no arm `cache`\nhint: did you mean `with cache`?"),
             ("p95 > 3ms", "p50, p90, p99 and p99.9"),
             ("mean > 3ms", "no mean"),
             ("p99 > 3ms in 10s", "no windows"),
         ] {
             let refused = Conditions::read(&[text.to_owned()], &study).expect_err(text);
-            assert!(
-                refused.rendered(false).contains(said),
-                "{}",
-                refused.rendered(false)
-            );
+            assert!(refused.rendered(false).contains(said), "{}", refused.rendered(false));
         }
-        for text in [
-            "worse",
-            "with cache worse",
-            "with cache p99 > 3ms",
-            "errors > 0",
-        ] {
-            assert!(
-                Conditions::read(&[text.to_owned()], &study).is_ok(),
-                "{text}"
-            );
+        for text in ["worse", "with cache worse", "with cache p99 > 3ms", "errors > 0"] {
+            assert!(Conditions::read(&[text.to_owned()], &study).is_ok(), "{text}");
         }
     }
 }

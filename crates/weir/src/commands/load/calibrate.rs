@@ -1,4 +1,4 @@
-//! `weir load --calibrate`, and what is remembered of it.
+//! `weir load --calibrate`, and its stored result.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use crate::commands::{deliver, flag};
 use crate::failure::Failure;
 use crate::{signals, terminal};
 
-/// Length of each run, and runs of each kind.
+/// Default length of each run, and number of runs of each kind.
 const LENGTH: Duration = Duration::from_secs(1);
 const ROUNDS: u32 = 5;
 
-/// Measures the generator itself and remembers the result.
+/// Measures the generator itself and stores the result.
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let allowed = weir_probe::allowed_cpus()
         .map_err(|error| Failure::failed(format!("cannot read the CPUs allowed: {error}")))?;
@@ -69,15 +69,12 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     deliver(&text, args.output.as_deref())?;
     let kept = remember(&json);
     if let Err(failure) = kept {
-        terminal::tell_painted(&format!(
-            "{}\n",
-            failure.rendered(terminal::color_on_stderr())
-        ));
+        terminal::tell_painted(&format!("{}\n", failure.rendered(terminal::color_on_stderr())));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is known of this machine, this version and this way of asking.
+/// Returns the stored calibration for this kernel interface, machine and version.
 pub(crate) fn recall(io: &str) -> Option<WayCalibration> {
     let text = fs::read_to_string(path()?).ok()?;
     let made: Calibration = serde_json::from_str(&text).ok()?;
@@ -86,7 +83,7 @@ pub(crate) fn recall(io: &str) -> Option<WayCalibration> {
     same.then(|| made.way(io).cloned())?
 }
 
-/// Requests per second that a thread of the generator can send, by whichever way of asking is the better one.
+/// Returns the requests per second that a thread of the generator can send, by the faster kernel interface.
 pub(crate) fn carries() -> Option<f64> {
     [Io::Uring, Io::Epoll]
         .into_iter()
@@ -101,26 +98,21 @@ fn remember(json: &str) -> Result<(), Failure> {
         )
     })?;
     let written = path.parent().map_or(Ok(()), fs::create_dir_all);
-    written
-        .and_then(|()| fs::write(&path, json))
-        .map_err(|error| {
-            Failure::failed(format!("cannot remember it in {}: {error}", path.display()))
-        })
+    written.and_then(|()| fs::write(&path, json)).map_err(|error| {
+        Failure::failed(format!("cannot remember it in {}: {error}", path.display()))
+    })
 }
 
-/// $XDG_CACHE_HOME/weir/calibration.json, or the same under ~/.cache (XDG Base Directory
-/// Specification).
+/// Path of the stored calibration: $XDG_CACHE_HOME/weir/calibration.json, or the same under ~/.cache (XDG Base
+/// Directory Specification).
 fn path() -> Option<PathBuf> {
-    let set = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let set =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(cache.join("weir/calibration.json"))
 }
 
-/// What a calibration holds for.
+/// Describes the machine for which a calibration is valid: CPU model, number of CPUs and kernel.
 fn machine() -> String {
     let here = weir_probe::environment();
     format!("{}, CPUs {}, {}", here.cpu_model, here.cpus, here.kernel)

@@ -1,4 +1,4 @@
-//! `--place generator=HOST,HOST`, `--on kubernetes:CONTEXT`: other hosts send the load together, and what they count is
+//! `--place generator=HOST,HOST`, `--on kubernetes:CONTEXT`: other hosts send the load together, and their counts are
 //! added.
 
 use std::collections::BTreeMap;
@@ -19,36 +19,32 @@ use crate::args::{IoChoice, LoadArgs};
 use crate::commands::{flag, kube, place, run};
 use crate::failure::Failure;
 
-/// What a load test came to.
+/// Result of a load test.
 pub(super) struct Carried {
     pub(super) outcome: Outcome,
-    /// Of all generators together.
+    /// Report about all generators together.
     pub(super) generator: GeneratorReport,
-    /// Of each, where they are on other hosts and several.
+    /// Report about each generator, if there are several on other hosts.
     pub(super) generators: Vec<LoadGenerator>,
 }
 
 impl Carried {
-    /// Of a load that this host has sent.
+    /// Returns the result of a load that this host has sent.
     pub(super) fn here(outcome: Outcome) -> Carried {
-        Carried {
-            outcome,
-            generator: GeneratorReport::default(),
-            generators: Vec::new(),
-        }
+        Carried { outcome, generator: GeneratorReport::default(), generators: Vec::new() }
     }
 }
 
-/// Generators on other hosts, and what each is to do.
+/// Generators on other hosts, and the job of each.
 pub(super) struct Distant {
     generators: Generators,
     jobs: Vec<LoadJob>,
 }
 
-/// The hosts of the generators and of the server.
+/// Returns the hosts of the generators and of the server.
 ///
 /// # Errors
-/// What was typed names others, or asks for what only this host can do, or the cluster does not answer.
+/// An option names another role, asks for something that only this host can do, or the cluster does not answer.
 pub(super) fn places(args: &LoadArgs) -> Result<PlaceSpec, Failure> {
     let places = place::roles(&args.place, &args.ssh)?;
     if places.host_of(Role::Origin).is_some() {
@@ -90,7 +86,7 @@ pub(super) fn places(args: &LoadArgs) -> Result<PlaceSpec, Failure> {
 }
 
 impl Distant {
-    /// Reaches the hosts and deals the load to them; the job has all of their threads then.
+    /// Connects to the hosts and divides the load among them; sets the plan's CPUs to all of their threads.
     ///
     /// # Errors
     /// A host cannot be reached, or has no room for its share.
@@ -114,25 +110,24 @@ impl Distant {
         };
         let failed = |error| Failure::of_run(error, None);
         let generators = Generators::open(&run::options_at(places)?).map_err(failed)?;
-        let jobs = generators
-            .jobs((&job.spec, &job.asked[..]), &job.plan, &wanted)
-            .map_err(failed)?;
+        let jobs =
+            generators.jobs((&job.spec, &job.asked[..]), &job.plan, &wanted).map_err(failed)?;
         let threads = jobs.iter().flat_map(|job| job.threads.iter().copied());
         job.plan.cpus = threads.collect();
         Ok(Distant { generators, jobs })
     }
 
-    /// The hosts that send the load.
+    /// Returns the hosts that send the load.
     pub(super) fn generators(&self) -> &Generators {
         &self.generators
     }
 
-    /// How many generators there are.
+    /// Returns the number of generators.
     pub(super) fn count(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Carries the load out. `take` is given each slice, all generators together, by flow.
+    /// Sends the load. Passes each slice to `take`, by flow, with all generators added.
     ///
     /// # Errors
     /// A generator is lost, or no connection could be opened.
@@ -177,14 +172,12 @@ impl Distant {
         }
         let carried = self.carried(ran, &own);
         match carried.outcome.ended_at {
-            0 => Err(Failure::interrupted(
-                "interrupted before the generators had started",
-            )),
+            0 => Err(Failure::interrupted("interrupted before the generators had started")),
             _ => Ok(carried),
         }
     }
 
-    /// What is known of a generator while it goes on: its slices.
+    /// Updates the progress of a running generator from its slices.
     fn progress(&self, control: &Control, generator: usize, own: &SliceData) {
         let progress = &control.progress[generator];
         // Of each of its threads: none of them is busier than it can be.
@@ -199,7 +192,7 @@ impl Distant {
         }
     }
 
-    /// All generators as if they were one, and each of several by itself.
+    /// Combines the results of all generators into one, and keeps each one's own if there are several.
     fn carried(
         &self,
         (starts, ends): (Vec<GeneratorStart>, Vec<LoadEnd>),
@@ -227,11 +220,8 @@ impl Distant {
             whole
         });
         let wholes: Vec<Box<WholeEnd>> = wholes.collect();
-        let generators = starts
-            .into_iter()
-            .zip(wholes)
-            .zip(self.jobs.iter().zip(own))
-            .map(|((start, whole), (job, data))| LoadGenerator {
+        let generators = starts.into_iter().zip(wholes).zip(self.jobs.iter().zip(own)).map(
+            |((start, whole), (job, data))| LoadGenerator {
                 start,
                 cpus: job.threads.clone(),
                 cpu_ns: whole.cpu_ns,
@@ -243,16 +233,13 @@ impl Distant {
                 response_time: time_report(&data.histograms.response),
                 dispatch_lag: time_report(&data.histograms.dispatch_lag),
                 generator: whole.generator,
-            });
-        Carried {
-            generators: generators.collect(),
-            outcome,
-            generator: all,
-        }
+            },
+        );
+        Carried { generators: generators.collect(), outcome, generator: all }
     }
 }
 
-/// Connections are open, and the measuring begins.
+/// Marks the load as started: connections are open, and the measuring begins.
 fn has_started(plan: &Plan, control: &Control) {
     let connections = plan.flows.iter().map(|flow| u64::from(flow.connections));
     let open = &control.progress[0].open;
@@ -265,13 +252,12 @@ fn add_flows(all: &mut Vec<FlowTotals>, flows: &[FlowTotals]) {
     if all.is_empty() {
         all.extend_from_slice(flows);
     } else {
-        all.iter_mut()
-            .zip(flows)
-            .for_each(|(all, one)| all.add(one));
+        all.iter_mut().zip(flows).for_each(|(all, one)| all.add(one));
     }
 }
 
-/// Counts are added; of lateness and of what the hypervisor took the worst stands.
+/// Adds one generator's report to that of all. Counts are added; for late wake-ups and stolen CPU time the worst value
+/// is kept.
 fn add(all: &mut GeneratorReport, one: &GeneratorReport) {
     all.io.clone_from(&one.io);
     all.spun_ns.extend(&one.spun_ns);

@@ -11,7 +11,7 @@ use crate::commands::deliver;
 use crate::failure::Failure;
 use crate::signals;
 
-/// Runs the floor of a load on its first CPU, and prints what was counted in the words of a result.
+/// Runs the floor of a load on its first CPU, and prints the counts in the format of a result.
 pub(crate) fn run(job: &Job, args: &LoadArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
     let end = job.plan.slices.last().map_or(0, |slice| slice.end);

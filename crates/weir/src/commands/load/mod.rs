@@ -44,7 +44,6 @@ use second_look::Remark;
 pub(crate) use second_look::about_redirect;
 use source::{Load, locked};
 
-/// Runs the command.
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let places = distant::places(args)?;
     if args.calibrate {
@@ -63,20 +62,12 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         can_be_written(path)?;
         keeps_apart(path, args.progress.word())?;
     }
-    let distant = if is_here {
-        None
-    } else {
-        Some(Distant::of(&mut job, args, places.clone())?)
-    };
+    let distant = if is_here { None } else { Some(Distant::of(&mut job, args, places.clone())?) };
     let observed = observe::begin(&job, args, (places, distant.as_ref()))?;
     let lines = lines(args)?;
     let sent = (&job, distant.as_ref());
     let (mut report, conditions) = measure(sent, args, conditions, lines.clone())?;
-    let remark = if is_here {
-        second_look::remark(&job, &report)
-    } else {
-        None
-    };
+    let remark = if is_here { second_look::remark(&job, &report) } else { None };
     report.notes.extend(job.notes.iter().cloned());
     report.notes.extend(remark.as_ref().map(Remark::note));
     let judged = conditions.judge(&report);
@@ -85,11 +76,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let text = match args.format {
         LoadFormat::Text => {
             let color = args.output.is_none() && terminal::color_on_stdout();
-            let width = if args.output.is_none() {
-                terminal::width()
-            } else {
-                100
-            };
+            let width = if args.output.is_none() { terminal::width() } else { 100 };
             weir_report::load::human(&report, limiter.as_ref(), args.latency, color, width)
         }
         LoadFormat::Json => weir_report::load::json(&report, limiter.as_ref()),
@@ -110,16 +97,14 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     concluded(&report, ended)
 }
 
-/// Refuses the same file for the result and for what happens meanwhile: each would write over the other.
+/// Refuses the same file for the result and for progress events: each would overwrite the other.
 fn keeps_apart(output: &Path, progress: &ProgressWord) -> Result<(), Failure> {
     let ProgressWord::Jsonl(Some(path)) = progress else {
         return Ok(());
     };
     // A terminal, or nowhere, may be both.
     let file = |path: &Path| {
-        let found = std::fs::metadata(path)
-            .ok()
-            .filter(std::fs::Metadata::is_file)?;
+        let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         Some((found.dev(), found.ino()))
     };
     if file(path).is_some_and(|one| Some(one) == file(output)) {
@@ -133,7 +118,7 @@ fn keeps_apart(output: &Path, progress: &ProgressWord) -> Result<(), Failure> {
     }
 }
 
-/// Everything that decides how the command ends.
+/// The values that decide how the command ends.
 type Ended<'a> = (&'a LoadArgs, &'a Job, &'a [Judged], Option<Remark>);
 
 fn concluded(
@@ -142,11 +127,7 @@ fn concluded(
 ) -> Result<ExitCode, Failure> {
     let is_failure = remark.as_ref().is_some_and(|remark| remark.is_failure);
     let failure = remark.map(|remark| remark.failure(&report.target.url));
-    match (
-        report.outcome.as_str(),
-        report.counts.completed_whole,
-        failure,
-    ) {
+    match (report.outcome.as_str(), report.counts.completed_whole, failure) {
         ("interrupted", ..) => return Ok(ExitCode::from(INTERRUPTED)),
         (_, _, Some(failure)) if is_failure => return Err(failure),
         (_, 0, _) if !is_held(&job.plan) => return Err(nothing_answered(report)),
@@ -160,7 +141,7 @@ fn concluded(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The result as the last of many lines.
+/// Writes the result as the last line of many.
 fn lines_done(
     report: &LoadReport,
     limiter: Option<&LimiterFindings>,
@@ -168,9 +149,7 @@ fn lines_done(
     lines: Option<Sink>,
 ) -> Result<ExitCode, Failure> {
     let text = weir_report::load::json_line(report, limiter);
-    let written = lines.map_or(Ok(()), |mut lines| {
-        lines.write_all(visible(&text).as_bytes())
-    });
+    let written = lines.map_or(Ok(()), |mut lines| lines.write_all(visible(&text).as_bytes()));
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
     {
@@ -178,9 +157,7 @@ fn lines_done(
             .0
             .output
             .as_ref()
-            .map_or("standard output".to_owned(), |path| {
-                path.display().to_string()
-            });
+            .map_or("standard output".to_owned(), |path| path.display().to_string());
         let failure = Failure::failed(format!("cannot write {to}: {error}"));
         let is_unread = error.kind() == io::ErrorKind::TimedOut;
         if !is_unread || report.outcome != "interrupted" {
@@ -191,7 +168,7 @@ fn lines_done(
     concluded(report, ended)
 }
 
-/// A trial without a single response, in one line beside the result.
+/// Returns the failure for a trial without a single response, as one line next to the result.
 fn nothing_answered(report: &LoadReport) -> Failure {
     // The most frequent error stands first.
     let words = match report.errors.first() {
@@ -199,14 +176,11 @@ fn nothing_answered(report: &LoadReport) -> Failure {
         None => "requests were sent, and nothing came back".to_owned(),
     };
     let hint = hint(&words);
-    Failure::failed(format!(
-        "{}: not one request was answered: {words}",
-        report.target.url
-    ))
-    .maybe_hint(hint)
+    Failure::failed(format!("{}: not one request was answered: {words}", report.target.url))
+        .maybe_hint(hint)
 }
 
-/// What to do about an error that TLS, or TLS where none should be, is the reason of.
+/// Returns a hint for an error caused by TLS, or by missing TLS.
 pub(crate) fn hint(words: &str) -> Option<&'static str> {
     if words == ParseError::Tls.to_string() {
         Some("ask over TLS: https://…")
@@ -254,9 +228,7 @@ fn measure(
     let control = Control::new(senders, Arc::clone(&stop));
     let reporter = progress_of(args, lines, &stop)?;
     // What happens on this host is nothing to those who send from others.
-    let watch = distant
-        .is_none()
-        .then(|| Mutex::new(Watch::begin(&job.plan)));
+    let watch = distant.is_none().then(|| Mutex::new(Watch::begin(&job.plan)));
     let every = every(args)?;
     // Each interval takes the time of a whole report.
     let intervals = reporter.is_shown().then_some(every);
@@ -312,7 +284,7 @@ fn measure(
     Ok((report, windows.end()))
 }
 
-/// Seconds of each interval.
+/// Returns the length of each interval, seconds.
 fn every(args: &LoadArgs) -> Result<usize, Failure> {
     let Some(text) = &args.every else {
         return Ok(1);
@@ -362,12 +334,9 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
             match errors.first() {
                 Some(first) if first.kind == ErrorKind::Tls => {
                     let by_words = hint(&first.words).map(str::to_owned);
-                    let looked_up = || {
-                        second_look::without_connection(job)
-                            .as_ref()
-                            .map(Remark::note)
-                    };
-                    failure.maybe_hint(by_words.or_else(looked_up))
+                    failure.maybe_hint(by_words.or_else(|| {
+                        second_look::without_connection(job).as_ref().map(Remark::note)
+                    }))
                 }
                 _ => failure.hint(format!("is a server listening on {}?", target.address)),
             }
@@ -376,13 +345,12 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
     }
 }
 
-/// Whether no answer was to be expected.
+/// Returns true if no flow sends requests, so that no answer is expected.
 fn is_held(plan: &Plan) -> bool {
     plan.flows.iter().all(weir_load::Flow::is_held)
 }
 
-/// Whether a calibration says something about this load: kept connections in clear, one request in
-/// flight on each.
+/// Returns true if a calibration applies to this load: kept connections without TLS, one request in flight on each.
 fn is_calibrated_kind(plan: &Plan) -> bool {
     plan.flows.iter().all(|flow| {
         let kept = flow.lifetime == Lifetime::Kept;

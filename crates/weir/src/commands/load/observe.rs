@@ -1,4 +1,4 @@
-//! `--observe`: what limits a server that weir did not start, by samples of its host and of this one.
+//! `--observe`: finds the limiter of a server that weir did not start, by samples of its host and of this one.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::args::LoadArgs;
 use crate::commands::run;
 use crate::failure::Failure;
 
-/// From one sample to the next.
+/// Time between samples.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Two samples lie within it for certain.
+/// Shortest measured time: it certainly holds two samples.
 const SHORTEST: Duration = Duration::from_secs(3);
-/// All samples of it are kept in memory.
+/// Longest load: all samples of it are kept in memory.
 const LONGEST: Duration = Duration::from_secs(2 * 3600);
 
-/// Begins to sample, where that was asked for.
+/// Begins to sample, if `--observe` was given.
 ///
 /// # Errors
 /// The measured time is too short for samples, or the server's host cannot be reached.
@@ -43,14 +43,11 @@ pub(super) fn begin<'d>(
     }
     let options = run::options_at(places)?;
     let address = job.flows[0].target.address.clone();
-    let address = address
-        .parse()
-        .map_err(|_| Failure::failed(format!("{address} is not an address")))?;
+    let address =
+        address.parse().map_err(|_| Failure::failed(format!("{address} is not an address")))?;
     let generators = distant.map(Distant::generators);
     let begun = Observation::begin(address, INTERVAL, &options, generators);
-    begun
-        .map(Some)
-        .map_err(|error| Failure::of_run(error, None))
+    begun.map(Some).map_err(|error| Failure::of_run(error, None))
 }
 
 /// Ends it, and says what limits the server. The report notes whose samples have not ended in time.

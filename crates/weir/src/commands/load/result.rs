@@ -1,4 +1,4 @@
-//! From the engine's slices to the document that every format is made from.
+//! Conversion of the engine's slices to the report from which every format is made.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,15 +19,16 @@ use super::job::Job;
 use super::stretches::{Grid, Stretches};
 use crate::args;
 
-/// Seconds that `over_time` has one by one; the time after them it has in minutes, so that a load may last for days.
+/// Number of seconds that `over_time` lists one by one; the time after them is listed in minutes, so that a load may
+/// last for days.
 const SECONDS: usize = 3600;
 const MINUTE: usize = 60;
 
-/// What has been gathered of a trial. It takes as much memory after a day as after a minute, but for a point of
+/// Data collected during a trial. It takes as much memory after a day as after a minute, except for a point of
 /// `over_time` each minute.
 pub(crate) struct Collected<'a> {
     plan: &'a Plan,
-    /// By flow.
+    /// Counts so far, by flow.
     flows: Vec<SliceData>,
     /// By flow, bytes that responses to requests of measured slices had.
     measured_bytes: Vec<u64>,
@@ -36,35 +37,30 @@ pub(crate) struct Collected<'a> {
     minutes: Stretches,
     seconds: Vec<Second>,
     intervals: Option<Stretches>,
-    /// Intervals that are whole, with their begin in seconds, and that nobody has taken.
+    /// Complete intervals that have not been taken yet, each with its begin in seconds.
     whole: VecDeque<(f64, LoadFigures)>,
-    /// End of the latest slice that has come, in nanoseconds.
+    /// End of the latest slice so far, in nanoseconds.
     until: u64,
 }
 
-/// How a trial ended, or where it is.
+/// End of a trial, or its present state.
 pub(crate) struct End<'a> {
     pub(crate) outcome: &'a Outcome,
     pub(crate) generator: GeneratorReport,
-    /// Each of several.
+    /// Report about each generator, if there are several.
     pub(crate) generators: Vec<LoadGenerator>,
     pub(crate) started_at: Timestamp,
     pub(crate) interrupted: bool,
-    /// How distributions are told: with their histogram or without.
+    /// Function that makes the report of a distribution, with its histogram or without.
     pub(crate) times: fn(&Histogram<u64>) -> TimeReport,
 }
 
 impl<'a> Collected<'a> {
-    /// Intervals are of so many seconds each, where they are wanted.
+    /// Creates an empty collection. `every` is the length of intervals in seconds; `None` means no intervals.
     pub(crate) fn new(plan: &'a Plan, every: Option<usize>) -> Collected<'a> {
-        let measures = |slice: &Slice| slice.end > slice.measure_from;
-        let first = plan.slices.iter().position(measures).unwrap_or(0);
-        let grid = |single, step| Grid {
-            first,
-            single,
-            step,
-            slices: plan.slices.len(),
-        };
+        let first =
+            plan.slices.iter().position(|slice| slice.end > slice.measure_from).unwrap_or(0);
+        let grid = |single, step| Grid { first, single, step, slices: plan.slices.len() };
         Collected {
             plan,
             flows: plan.flows.iter().map(|_| SliceData::new()).collect(),
@@ -78,8 +74,8 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// Takes one slice. Gives its measured time in seconds, all flows together, and the responses whose status nobody
-    /// asked for; `None` where nothing of it is measured.
+    /// Takes one slice. Returns its measured time in seconds, its data of all flows together, and the number of
+    /// responses with an unexpected status. `None` if no part of the slice is measured.
     pub(crate) fn take<'t>(
         &'t mut self,
         slice: usize,
@@ -115,10 +111,7 @@ impl<'a> Collected<'a> {
                 whole.push_back((at, figures(data, seconds)));
             });
         }
-        let measured = (
-            slices[slice].measure_from as f64 / 1e9,
-            slices[slice].end as f64 / 1e9,
-        );
+        let measured = (slices[slice].measure_from as f64 / 1e9, slices[slice].end as f64 / 1e9);
         // Of flows that do not say which statuses are right: those from 400 on.
         let wrong = self
             .plan
@@ -130,7 +123,7 @@ impl<'a> Collected<'a> {
         Some((measured, all, wrong.sum()))
     }
 
-    /// The trial has ended: the stretches that were begun are as long as they were measured.
+    /// Ends the trial: shortens the stretches that have begun to the time that was measured.
     pub(crate) fn end(&mut self, ended_at: u64) {
         let slices = &self.plan.slices;
         let cut =
@@ -155,22 +148,22 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// The next interval that is whole: its begin in seconds, and its figures.
+    /// Returns the next complete interval: its begin in seconds, and its figures.
     pub(crate) fn interval(&mut self) -> Option<(f64, LoadFigures)> {
         self.whole.pop_front()
     }
 
-    /// Until when the slices that have come were measured, in nanoseconds.
+    /// Returns the end of the latest slice so far, in nanoseconds.
     pub(crate) fn until(&self) -> u64 {
         self.until
     }
 
-    /// Connections of a flow that were opened again so far.
+    /// Returns the number of a flow's connections that were reopened so far.
     pub(crate) fn reconnects(&self, flow: usize) -> u64 {
         self.flows[flow].reconnects
     }
 
-    /// The figures so far.
+    /// Returns the figures so far.
     pub(crate) fn so_far(&self) -> LoadFigures {
         let ramp_up = self.plan.ramp_up.as_nanos() as u64;
         let seconds = self.until.saturating_sub(ramp_up) as f64 / 1e9;
@@ -180,7 +173,7 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// The result.
+    /// Returns the result.
     pub(crate) fn report(&self, job: &Job, end: End<'_>) -> LoadReport {
         let plan = &job.plan;
         let outcome = end.outcome;
@@ -188,11 +181,8 @@ impl<'a> Collected<'a> {
         let ramp_up = plan.ramp_up.as_secs_f64().min(ended_at);
         let sustain = ended_at - ramp_up;
         let flows =
-            self.flows
-                .iter()
-                .zip(&outcome.flows)
-                .enumerate()
-                .map(|(index, (data, totals))| Measured {
+            self.flows.iter().zip(&outcome.flows).enumerate().map(|(index, (data, totals))| {
+                Measured {
                     job,
                     index,
                     data,
@@ -200,7 +190,8 @@ impl<'a> Collected<'a> {
                     totals,
                     sustain,
                     times: end.times,
-                });
+                }
+            });
         // Of a single one, `together` says all.
         let flows: Vec<FlowReport> = if plan.flows.len() > 1 {
             flows.map(|flow| flow.report()).collect()
@@ -234,18 +225,13 @@ impl<'a> Collected<'a> {
             flows,
             validity: Vec::new(),
             notes: Vec::new(),
-            outcome: if end.interrupted {
-                "interrupted"
-            } else {
-                "complete"
-            }
-            .to_owned(),
+            outcome: if end.interrupted { "interrupted" } else { "complete" }.to_owned(),
         };
         report.validity = weir_analysis::load_validity(&report);
         report
     }
 
-    /// All flows as if they were one, asked as the first one is.
+    /// Combines all flows into one, with the target and load shape of the first.
     fn together(&self, end: &End<'_>, job: &Job, sustain: f64) -> FlowReport {
         let (plan, outcome) = (&job.plan, end.outcome);
         let mut all = sum(&self.flows);
@@ -273,15 +259,15 @@ impl<'a> Collected<'a> {
     }
 }
 
-/// What was measured of a flow.
+/// Data measured for a flow.
 struct Measured<'a> {
     job: &'a Job,
-    /// The flow's place among those of the plan.
+    /// Index of the flow in the plan.
     index: usize,
     data: &'a SliceData,
     measured_bytes: u64,
     totals: &'a FlowTotals,
-    /// Seconds.
+    /// Length of the measured time, seconds.
     sustain: f64,
     times: fn(&Histogram<u64>) -> TimeReport,
 }
@@ -292,13 +278,13 @@ fn sum(flows: &[SliceData]) -> SliceData {
     all
 }
 
-/// Begin and length of these slices' measured time, in seconds.
+/// Returns begin and length of these slices' measured time, in seconds.
 fn span(slices: &[Slice], range: Range<usize>) -> (f64, f64) {
     let (from, to) = (slices[range.start].measure_from, slices[range.end - 1].end);
     (from as f64 / 1e9, (to - from) as f64 / 1e9)
 }
 
-/// A point of `over_time`.
+/// Returns a point of `over_time`.
 fn point((at, seconds): (f64, f64), data: &SliceData) -> Second {
     let response = &data.histograms.response;
     Second {
@@ -313,7 +299,7 @@ fn point((at, seconds): (f64, f64), data: &SliceData) -> Second {
     }
 }
 
-/// What is told of a stretch of time while the load goes on.
+/// Returns the figures of a stretch of time, for reports during the load.
 fn figures(data: &SliceData, seconds: f64) -> LoadFigures {
     LoadFigures {
         seconds,
@@ -348,14 +334,7 @@ fn quantiles(times: &Histogram<u64>) -> Quantiles {
 
 impl Measured<'_> {
     fn report(&self) -> FlowReport {
-        let Measured {
-            data,
-            measured_bytes,
-            totals,
-            sustain,
-            times,
-            ..
-        } = *self;
+        let Measured { data, measured_bytes, totals, sustain, times, .. } = *self;
         let plan = &self.job.plan;
         let (flow, named) = (&plan.flows[self.index], &self.job.flows[self.index]);
         FlowReport {
@@ -409,7 +388,7 @@ impl Measured<'_> {
     }
 }
 
-/// Requests per second that a flow's schedule wants in `sustain`; `None` in a closed loop.
+/// Returns the requests per second that a flow's schedule demands in `sustain` seconds; `None` in a closed loop.
 fn intended(plan: &Plan, flow: &Flow, sustain: f64) -> Option<f64> {
     match flow.arrivals {
         Arrivals::Closed | Arrivals::Held => None,
@@ -417,8 +396,7 @@ fn intended(plan: &Plan, flow: &Flow, sustain: f64) -> Option<f64> {
         Arrivals::Varied { .. } | Arrivals::Trace { .. } => {
             let from = plan.ramp_up.as_nanos() as u64;
             let to = from + (sustain * 1e9) as u64;
-            flow.expected(plan.ramp_up, from, to)
-                .map(|arrivals| per_second(arrivals, sustain))
+            flow.expected(plan.ramp_up, from, to).map(|arrivals| per_second(arrivals, sustain))
         }
     }
 }
@@ -439,7 +417,7 @@ mod tests {
 
     use super::*;
 
-    /// As many slices as a day has, each of which is counted: what is kept of them is bounded.
+    /// Feeds as many slices as a day has: each is counted, and the stored data stays bounded.
     #[test]
     fn a_load_of_a_day_keeps_no_more_than_a_point_each_minute() {
         const DAY: u64 = 24 * 3600;

@@ -1,5 +1,6 @@
-//! One more request after a load that was not answered as it was meant: it shows another protocol on that port, redirects,
-//! or responses without an end. It is one of the load's own, with a method that changes nothing at the server.
+//! One more request after a load that was not answered as expected: it reveals another protocol on that port,
+//! redirects, or responses without an end. It is one of the load's own, with a method that changes nothing at the
+//! server.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -21,13 +22,13 @@ use crate::failure::Failure;
 /// Longest time for a server to open a connection, or to begin an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A TLS record (RFC 8446 §5.1) with a ClientHello of one byte: whoever speaks TLS answers with an alert.
+/// A TLS record (RFC 8446 §5.1) with a ClientHello of one byte: a TLS server answers with an alert.
 const GREETING: &[u8] = &[0x16, 0x03, 0x01, 0x00, 0x05, 0x01, 0x00, 0x00, 0x01, 0x00];
 
 /// The types of records that may be the answer: an alert, or a handshake.
 const TLS: &[u8] = &[0x15, 0x16];
 
-/// Header of the PROXY protocol, version 1, of a connection of which nothing is known.
+/// Header of the PROXY protocol, version 1, for a connection of unknown origin.
 const PROXY_HEADER: &[u8] = b"PROXY UNKNOWN\r\n";
 
 const UNANSWERED: &str = "not one request was answered";
@@ -42,11 +43,7 @@ pub(super) struct Remark {
 
 impl Remark {
     fn failed(text: String, hint: impl Into<String>) -> Remark {
-        Remark {
-            text,
-            hint: hint.into(),
-            is_failure: true,
-        }
+        Remark { text, hint: hint.into(), is_failure: true }
     }
 
     pub(super) fn note(&self) -> String {
@@ -90,7 +87,7 @@ pub(super) fn without_connection(job: &Job) -> Option<Remark> {
     asking(job).and_then(|(flow, _)| proxy_protocol(flow))
 }
 
-/// The first flow that sends requests, and its URL.
+/// Returns the first flow that sends requests, and its URL.
 fn asking(job: &Job) -> Option<(&Flow, &str)> {
     let mut flows = job.plan.flows.iter().zip(&job.flows);
     let (flow, named) = flows.find(|(flow, _)| !flow.is_held())?;
@@ -99,13 +96,9 @@ fn asking(job: &Job) -> Option<(&Flow, &str)> {
 
 fn unended(flow: &Flow) -> Option<Remark> {
     let answer = Answer::of_flow(flow)?;
-    let kind = answer
-        .header("content-type")
-        .filter(|kind| !kind.is_empty());
+    let kind = answer.header("content-type").filter(|kind| !kind.is_empty());
     let (status, after) = (answer.status, answer.first_byte.as_secs_f64() * 1e3);
-    let is_stream = kind
-        .as_ref()
-        .is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let is_stream = kind.as_ref().is_some_and(|kind| kind.starts_with("text/event-stream"));
     let hint = if is_stream {
         "a stream of events has no end that could be timed: load a URL whose responses end"
     } else {
@@ -125,7 +118,7 @@ fn speaks_tls(flow: &Flow, url: &str, seen: &str) -> Option<Remark> {
     })
 }
 
-/// Tries if the port answers once a header of the PROXY protocol came first, and only then.
+/// Tests if the port answers only after a header of the PROXY protocol.
 fn proxy_protocol(flow: &Flow) -> Option<Remark> {
     let is_wanted = match flow.tls {
         Some(_) => {
@@ -161,14 +154,10 @@ fn redirected(flow: &Flow, status: u16, share: f64) -> Remark {
     let text = format!(
         "{share} of the answers are redirects (status {status}{to}), which weir does not follow"
     );
-    Remark {
-        text,
-        hint,
-        is_failure: false,
-    }
+    Remark { text, hint, is_failure: false }
 }
 
-/// Asks a server once more where its redirect leads; gives that, and what to do.
+/// Requests a redirect once more. Returns a text about its target, and what to do.
 pub(crate) fn about_redirect(spec: &FlowSpec, peer: SocketAddr, status: u16) -> (String, String) {
     where_to(Answer::of_spec(spec, peer), status)
 }
@@ -178,22 +167,14 @@ fn where_to(answer: Option<Answer>, status: u16) -> (String, String) {
     let location = answer.and_then(|answer| answer.header("location"));
     let shown = location.map_or(String::new(), |location| without_secrets(&location));
     let is_whole = shown.starts_with("http") && !shown.contains("(masked)");
-    let instead = if is_whole {
-        &*shown
-    } else {
-        "the URL that it redirects to"
-    };
+    let instead = if is_whole { &*shown } else { "the URL that it redirects to" };
     let meant = format!("if the redirect is what you want to measure: -e status={status}");
     let hint = format!("use {instead}; or, {meant}");
-    let to = if shown.is_empty() {
-        shown
-    } else {
-        format!(", Location: {shown}")
-    };
+    let to = if shown.is_empty() { shown } else { format!(", Location: {shown}") };
     (to, hint)
 }
 
-/// The begin of an answer.
+/// The beginning of an answer.
 struct Answer {
     status: u16,
     text: String,
@@ -231,11 +212,7 @@ impl Answer {
         let text = String::from_utf8_lossy(&buffer[..length]);
         let text: String = text.lines().map(|line| visible(line) + "\n").collect();
         let status = text.split(' ').nth(1)?.parse().ok()?;
-        Some(Answer {
-            status,
-            text,
-            first_byte: begun.elapsed(),
-        })
+        Some(Answer { status, text, first_byte: begun.elapsed() })
     }
 
     fn header(&self, name: &str) -> Option<String> {
@@ -287,9 +264,7 @@ fn answers(flow: &Flow, bytes: &[u8], expected: &[u8]) -> bool {
     let peer = flow.routes.first().map(|route| route.peer);
     let mut first = [0];
     peer.and_then(connect).is_some_and(|mut stream| {
-        let is_read = stream
-            .write_all(bytes)
-            .and_then(|()| stream.read_exact(&mut first));
+        let is_read = stream.write_all(bytes).and_then(|()| stream.read_exact(&mut first));
         is_read.is_ok() && expected.contains(&first[0])
     })
 }

@@ -1,4 +1,4 @@
-//! What a load tells while it goes on: where it is, its intervals, and the figures so far for whoever asks.
+//! Progress of a running load: its state, its intervals, and the figures so far on request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,40 +19,36 @@ use super::result::{Collected, End};
 use crate::progress::{Event, Source};
 use crate::terminal;
 
-/// How often it is told where the load is.
+/// Time between reports of the load's state.
 const STATE: Duration = Duration::from_millis(250);
 
-/// A load that goes on, as others see it.
+/// A running load, as the source of its progress events.
 pub(super) struct Load<'a> {
     pub(super) job: &'a Job,
     pub(super) control: &'a Control,
     pub(super) collected: &'a Mutex<Collected<'a>>,
-    /// Of this host, where it sends the load.
+    /// State of this host, if it sends the load.
     pub(super) watch: Option<&'a Mutex<Watch>>,
     pub(super) started_at: Timestamp,
-    /// When connections were begun to be opened.
+    /// Time at which connections began to open.
     pub(super) begun: Instant,
-    /// Since when the load runs, and how many connections were open then.
+    /// Start of the load, and the number of connections that were open then; `None` before the start.
     pub(super) running: Option<(Instant, u64)>,
     pub(super) told: Option<Instant>,
 }
 
-/// The data, even where somebody has panicked over it.
+/// Locks the mutex, even if a thread has panicked while it held the lock.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is about to begin.
+/// Returns the event that announces the load.
 fn begun(job: &Job) -> Event {
     let rates = job.plan.flows.iter().map(|flow| match &flow.arrivals {
         Arrivals::Constant { rate } => Some(*rate),
         _ => None,
     });
-    let connections = job
-        .plan
-        .flows
-        .iter()
-        .map(|flow| u64::from(flow.connections));
+    let connections = job.plan.flows.iter().map(|flow| u64::from(flow.connections));
     Event::LoadBegun {
         url: job.flows[0].target.url.clone(),
         connections: connections.sum(),
@@ -61,7 +57,7 @@ fn begun(job: &Job) -> Event {
     }
 }
 
-/// In seconds.
+/// Returns the length of the whole plan, seconds.
 fn length(plan: &Plan) -> f64 {
     plan.slices.last().map_or(0, |slice| slice.end) as f64 / 1e9
 }
@@ -78,9 +74,7 @@ impl Source for Load<'_> {
             tell(Event::Interval(Box::new(interval)));
         }
         if asked {
-            tell(Event::Asked {
-                text: self.answer(),
-            });
+            tell(Event::Asked { text: self.answer() });
         }
         if self.told.is_none_or(|told| told.elapsed() >= STATE) {
             self.told = Some(Instant::now());
@@ -91,10 +85,7 @@ impl Source for Load<'_> {
 
 impl Load<'_> {
     fn sum(&self, figure: impl Fn(&Progress) -> &AtomicU64) -> u64 {
-        let threads = self.control.progress.iter();
-        threads
-            .map(|progress| figure(progress).load(Ordering::Relaxed))
-            .sum()
+        self.control.progress.iter().map(|progress| figure(progress).load(Ordering::Relaxed)).sum()
     }
 
     fn state(&self) -> LoadState {
@@ -102,9 +93,7 @@ impl Load<'_> {
         let length = length(plan);
         let completed = self.sum(|progress| &progress.completed);
         let requests = plan.flows[0].limit.filter(|_| plan.flows.len() == 1);
-        let elapsed = self
-            .running
-            .map_or(0.0, |(since, _)| since.elapsed().as_secs_f64());
+        let elapsed = self.running.map_or(0.0, |(since, _)| since.elapsed().as_secs_f64());
         let phase = match self.running {
             None => LoadPhase::Connecting,
             Some(_) if elapsed >= length => LoadPhase::Draining,
@@ -133,15 +122,19 @@ impl Load<'_> {
         }
     }
 
-    /// Seconds that connections still take to open, where their rate is given.
+    /// Returns the seconds until all connections are open, by the given connection rates; 0 if none is given.
     fn opening(&self) -> f64 {
-        let flows = self.job.plan.flows.iter();
-        let paced = flows.filter_map(|flow| Some(f64::from(flow.connections) / flow.connect_rate?));
-        let all = paced.fold(0.0, f64::max);
+        let all = self
+            .job
+            .plan
+            .flows
+            .iter()
+            .filter_map(|flow| Some(f64::from(flow.connections) / flow.connect_rate?))
+            .fold(0.0, f64::max);
         (all - self.begun.elapsed().as_secs_f64()).max(0.0)
     }
 
-    /// The next interval that has ended, with what is known by now.
+    /// Returns the next interval that has ended, with the figures and the validity so far.
     fn interval(&self) -> Option<LoadInterval> {
         let (at, interval) = locked(self.collected).interval()?;
         let reasons = self.report(false).validity;
@@ -155,7 +148,7 @@ impl Load<'_> {
         })
     }
 
-    /// The figures so far, as they would be printed if the load ended now.
+    /// Returns the figures so far, as they would be printed if the load ended now.
     fn answer(&self) -> String {
         if locked(self.collected).until() == 0 {
             return "nothing is measured yet".to_owned();
@@ -166,8 +159,8 @@ impl Load<'_> {
         format!("So far, after {seconds:.0} s:\n{}", text.trim_end())
     }
 
-    /// The result if the load ended with the last slice that has come. What only the end tells, such as connections of
-    /// each of several flows, is taken to be well.
+    /// Returns the result as if the load had ended with the latest slice. Facts that are only known at the end, such as
+    /// the connections of each of several flows, are assumed to be good.
     fn report(&self, whole: bool) -> LoadReport {
         let collected = locked(self.collected);
         let plan = &self.job.plan;
@@ -192,9 +185,7 @@ impl Load<'_> {
             ended_at: collected.until().max(1),
             flows: flows.collect(),
             errors: Errors::default(),
-            cpu_ns: threads
-                .map(|progress| progress.cpu_ns.load(Ordering::Relaxed))
-                .collect(),
+            cpu_ns: threads.map(|progress| progress.cpu_ns.load(Ordering::Relaxed)).collect(),
             spun_ns: Vec::new(),
             woken_late: [0, 0],
             longest_gap_ns: Vec::new(),
@@ -205,10 +196,7 @@ impl Load<'_> {
             self.job,
             End {
                 outcome: &outcome,
-                generator: self
-                    .watch
-                    .map(|watch| locked(watch).seen(plan.io))
-                    .unwrap_or_default(),
+                generator: self.watch.map(|watch| locked(watch).seen(plan.io)).unwrap_or_default(),
                 generators: Vec::new(),
                 started_at: self.started_at,
                 interrupted: false,

@@ -1,65 +1,59 @@
-//! Slices of a second put together to longer stretches of time, without loss: histograms are added.
+//! Combination of one-second slices to longer stretches of time, without loss: histograms are added.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use weir_load::SliceData;
 
-/// Which slices make a stretch: each of the first ones by itself, and `step` of those after them.
+/// Division of slices into stretches: each of the first `single` slices is one, and then every `step` slices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grid {
     /// The first slice that is measured.
     pub(super) first: usize,
-    /// Slices from there on that are a stretch each.
+    /// Number of slices from there on that are a stretch each.
     pub(super) single: usize,
-    /// Slices of every later stretch; at least 1.
+    /// Number of slices in every later stretch; at least 1.
     pub(super) step: usize,
-    /// Slices of the plan.
+    /// Number of slices in the plan.
     pub(super) slices: usize,
 }
 
 impl Grid {
-    /// The slices of the stretch that a slice is in.
+    /// Returns the slices of the stretch that contains a slice.
     pub(super) fn around(&self, slice: usize) -> Range<usize> {
         let coarse = self.first + self.single;
-        match slice < coarse {
-            true => slice..slice + 1,
-            false => {
-                let begin = slice - (slice - coarse) % self.step;
-                begin..(begin + self.step).min(self.slices)
-            }
+        if slice < coarse {
+            slice..slice + 1
+        } else {
+            let begin = slice - (slice - coarse) % self.step;
+            begin..(begin + self.step).min(self.slices)
         }
     }
 }
 
-/// A stretch whose slices have not all come.
+/// A stretch that still lacks slices.
 struct Open {
     slices: Range<usize>,
     seen: usize,
     data: SliceData,
 }
 
-/// Stretches of a load that goes on. It keeps as many as have begun and not ended.
+/// Stretches of a running load. Only those that have begun and not ended are kept.
 pub(super) struct Stretches {
     grid: Grid,
-    /// First slice of the stretch that is handed on next.
+    /// First slice of the next stretch to pass on.
     next: usize,
-    /// In order of time.
+    /// Incomplete stretches, in order of time.
     open: VecDeque<Open>,
     spare: Vec<SliceData>,
 }
 
 impl Stretches {
     pub(super) fn new(grid: Grid) -> Stretches {
-        Stretches {
-            grid,
-            next: grid.first,
-            open: VecDeque::new(),
-            spare: Vec::new(),
-        }
+        Stretches { grid, next: grid.first, open: VecDeque::new(), spare: Vec::new() }
     }
 
-    /// Takes a slice, and hands on the stretches that are whole, in order of time.
+    /// Takes a slice, and passes the stretches that are complete to `whole`, in order of time.
     pub(super) fn take(
         &mut self,
         slice: usize,
@@ -71,17 +65,10 @@ impl Stretches {
             self.next = slices.end;
             return whole(slices, data);
         }
-        let place = self
-            .open
-            .partition_point(|open| open.slices.start < slices.start);
-        let is_open = |open: &Open| open.slices == slices;
-        if !self.open.get(place).is_some_and(is_open) {
+        let place = self.open.partition_point(|open| open.slices.start < slices.start);
+        if !self.open.get(place).is_some_and(|open| open.slices == slices) {
             let data = self.spare.pop().unwrap_or_default();
-            let open = Open {
-                slices,
-                seen: 0,
-                data,
-            };
+            let open = Open { slices, seen: 0, data };
             self.open.insert(place, open);
         }
         self.open[place].data.add(data);
@@ -94,7 +81,7 @@ impl Stretches {
         }
     }
 
-    /// Hands on what is left when no slice will come any more.
+    /// Passes the incomplete stretches to `whole`, when no slice will come any more.
     pub(super) fn end(&mut self, mut whole: impl FnMut(Range<usize>, &SliceData)) {
         while !self.open.is_empty() {
             self.hand_on(&mut whole);
@@ -123,12 +110,7 @@ mod tests {
 
     #[test]
     fn stretches_are_whole_and_in_order_whenever_their_slices_come() {
-        let grid = Grid {
-            first: 1,
-            single: 2,
-            step: 3,
-            slices: 8,
-        };
+        let grid = Grid { first: 1, single: 2, step: 3, slices: 8 };
         let mut stretches = Stretches::new(grid);
         let mut seen = Vec::new();
         for (slice, expected) in [
@@ -146,21 +128,12 @@ mod tests {
             assert_eq!(seen, expected, "slice {slice}");
             seen.clear();
         }
-        assert_eq!(
-            stretches.spare.len(),
-            2,
-            "used again, and no more than were open"
-        );
+        assert_eq!(stretches.spare.len(), 2, "used again, and no more than were open");
     }
 
     #[test]
     fn what_has_not_ended_is_handed_on_at_the_end() {
-        let grid = Grid {
-            first: 0,
-            single: 0,
-            step: 10,
-            slices: 86_400,
-        };
+        let grid = Grid { first: 0, single: 0, step: 10, slices: 86_400 };
         let mut stretches = Stretches::new(grid);
         for slice in (0..25).filter(|slice| *slice != 3) {
             stretches.take(slice, &counted(1), |slices, _| panic!("{slices:?}"));

@@ -1,4 +1,4 @@
-//! `weir parameters`: what a study can vary, as a table or one by one.
+//! `weir parameters`: the parameters that a study can vary, as a table or one in full.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,6 @@ pub(crate) use shown::FORMAT;
 pub(crate) use shown::Listed;
 use shown::Shown;
 
-/// Runs the command.
 pub(crate) fn run(args: &ParametersArgs) -> Result<ExitCode, Failure> {
     let catalog = catalog(&args.parameters)?;
     let proxy = args.proxy;
@@ -41,16 +40,12 @@ fn json(parameters: Vec<Shown<'_>>) -> String {
     format!("{:#}\n", json!(Listed::new(parameters)))
 }
 
-/// The parameters that come with weir and those of users' files, with the defaults of the kernel
-/// that runs.
+/// Returns weir's own parameters and those of users' files, with the defaults of the running kernel.
 ///
 /// # Errors
-/// A file cannot be read, or is no file of rows.
+/// A file cannot be read, or does not contain valid rows.
 pub(crate) fn catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
-    let release = rustix::system::uname()
-        .release()
-        .to_string_lossy()
-        .into_owned();
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let builtin = Catalog::builtin().for_kernel(&release);
     files.iter().try_fold(builtin, |catalog, path| {
         let file = path.display().to_string();
@@ -69,8 +64,8 @@ fn all(catalog: &Catalog, proxy: ProxyKind) -> Vec<Shown<'_>> {
     rows.map(|row| Shown::new(row, catalog, proxy)).collect()
 }
 
-/// One parameter, by its id or the directive that it is written as: of the proxy that was named, or else
-/// of the first that has it, and with the others that do.
+/// Describes one parameter, found by its id or its directive. It is that of the given proxy, or else of the first proxy
+/// that has one, followed by the other proxies' parameters of that name.
 fn one(
     catalog: &Catalog,
     proxy: Option<ProxyKind>,
@@ -78,12 +73,15 @@ fn one(
     format: TextOrJson,
 ) -> Result<String, Failure> {
     let kinds = proxy.map_or_else(|| ProxyKind::ALL.to_vec(), |proxy| vec![proxy]);
-    let named = |kind: &ProxyKind| {
-        let by_id = catalog.get(*kind, name);
-        let row = by_id.or_else(|| catalog.parameters(*kind).find(|row| is_written(row, name)))?;
-        Some((*kind, row))
-    };
-    let found: Vec<(ProxyKind, &Parameter)> = kinds.iter().filter_map(named).collect();
+    let found: Vec<(ProxyKind, &Parameter)> = kinds
+        .iter()
+        .filter_map(|kind| {
+            let by_id = catalog.get(*kind, name);
+            let row =
+                by_id.or_else(|| catalog.parameters(*kind).find(|row| is_written(row, name)))?;
+            Some((*kind, row))
+        })
+        .collect();
     let Some((&(kind, row), others)) = found.split_first() else {
         let failure = Failure::input(format!("there is no parameter called `{name}`"));
         let nearest = catalog.nearest_among(&kinds, name);
@@ -97,8 +95,7 @@ fn one(
     let shown = Shown::new(row, catalog, kind);
     Ok(match format {
         TextOrJson::Text => {
-            let of_proxy = |(_, row): &&(ProxyKind, &Parameter)| row.scope.is_configuration();
-            let others = others.iter().filter(of_proxy);
+            let others = others.iter().filter(|(_, row)| row.scope.is_configuration());
             text::description(&shown, terminal::width())
                 + &others.map(text::also).collect::<String>()
         }
@@ -106,7 +103,7 @@ fn one(
     })
 }
 
-/// Whether a parameter stands in the proxy's configuration under this name.
+/// Returns true if the parameter is written as this directive.
 fn is_written(row: &Parameter, directive: &str) -> bool {
     matches!(&row.effective, EffectiveFrom::Directive { name, .. } if name == directive)
 }

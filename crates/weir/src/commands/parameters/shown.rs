@@ -1,4 +1,4 @@
-//! All that is to be said about one parameter, here and now.
+//! All facts about one parameter, on this host.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,19 +10,19 @@ use weir_parameters::{
     Severity, Spelling, Write,
 };
 
-/// Where pods stand in a workload.
+/// Path of the pod template in a workload.
 const TEMPLATE: &str = "/spec/template";
 
 /// Name and version of the JSON output's format.
 pub(crate) const FORMAT: &str = "weir-parameters/1";
 
-/// Parameters, for programs.
+/// Parameters in the JSON output.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Listed<'a> {
     /// `weir-parameters/1`.
     format: &'static str,
-    /// All of the proxy, the kernel and the process, or the one that was asked for.
+    /// All parameters of the proxy, the kernel and the process, or only the one that was named.
     parameters: Vec<Shown<'a>>,
 }
 
@@ -33,24 +33,24 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// A parameter, ready to be printed. In JSON as it stands.
+/// A parameter with its facts, for printing and as JSON.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Shown<'a> {
     pub(super) id: &'a str,
     pub(super) scope: Scope,
-    /// The proxy that was asked about.
+    /// Proxy of the parameter.
     pub(super) proxy: ProxyKind,
-    /// Levels for a column of a table; not in JSON.
+    /// Levels, short enough for a column of a table; not in JSON.
     #[serde(skip)]
     pub(super) brief: String,
     pub(super) levels: String,
-    /// The default of this kernel, or of the newest version of a proxy.
+    /// Default of the running kernel, or of the newest version of a proxy.
     pub(super) default: &'a DefaultLevel,
     pub(super) defaults: &'a Defaults,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) debian: Option<&'a str>,
-    /// What is in force for the process that asks; `None`: cannot be read.
+    /// Value in force for weir's own process; `None` if it cannot be read.
     pub(super) here: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kubernetes: Option<Kubernetes>,
@@ -58,7 +58,7 @@ pub(super) struct Shown<'a> {
     pub(super) needs: Option<&'a str>,
     pub(super) only_raises: bool,
     pub(super) why: &'a str,
-    /// Commands, or lines of the configuration.
+    /// Commands, or lines of the configuration, that set it without weir.
     pub(super) by_hand: Vec<String>,
     pub(super) read_back: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub(super) struct Shown<'a> {
     pub(super) source: &'a str,
 }
 
-/// A constraint.
+/// A constraint, for printing.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Shows<'a> {
@@ -83,10 +83,8 @@ pub(super) struct Shows<'a> {
 impl<'a> Shown<'a> {
     pub(super) fn new(row: &'a Parameter, catalog: &'a Catalog, proxy: ProxyKind) -> Shown<'a> {
         let here = here(row);
-        let default = match row.scope.is_kernel() {
-            true => row.default.at(&release()),
-            false => row.default.newest(),
-        };
+        let default =
+            if row.scope.is_kernel() { row.default.at(&release()) } else { row.default.newest() };
         let example = here.as_deref().or(default.level.as_deref());
         let constraints = row.constraints.iter().map(|constraint| Shows {
             severity: match constraint.severity {
@@ -112,10 +110,7 @@ impl<'a> Shown<'a> {
             why: row.why.trim(),
             by_hand: by_hand(row, example, catalog, proxy),
             read_back: read_back(row, catalog, proxy),
-            quantity: row
-                .quantity
-                .as_ref()
-                .and_then(|name| catalog.quantity(name)),
+            quantity: row.quantity.as_ref().and_then(|name| catalog.quantity(name)),
             constraints: constraints.collect(),
             controllers: &row.controllers,
             source: &row.source,
@@ -125,13 +120,10 @@ impl<'a> Shown<'a> {
 }
 
 fn release() -> String {
-    rustix::system::uname()
-        .release()
-        .to_string_lossy()
-        .into_owned()
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// What is in force for weir itself: its namespace's sysctls, its own limits.
+/// Returns the value in force for weir itself: a sysctl of its namespace, or a limit of its process.
 fn here(row: &Parameter) -> Option<String> {
     let found = match &row.effective {
         EffectiveFrom::Sysctl { name } => {
@@ -148,7 +140,8 @@ fn here(row: &Parameter) -> Option<String> {
     row.read_back(Some(&found)).or(Some(words.join(" ")))
 }
 
-/// How to set it without weir; `level` is the one that the commands are written with.
+/// Returns commands or configuration lines that set it without weir. `level` is the value in them; `None` means the
+/// word LEVEL.
 fn by_hand(
     row: &Parameter,
     level: Option<&str>,
@@ -167,15 +160,11 @@ fn by_hand(
         (EffectiveFrom::Workload(place), _) => {
             vec![format!("kubectl edit deployment NAME: {}", place.at)]
         }
-        _ => row
-            .writes
-            .iter()
-            .map(|write| line(write, catalog, proxy))
-            .collect(),
+        _ => row.writes.iter().map(|write| line(write, catalog, proxy)).collect(),
     }
 }
 
-/// A template with words where its placeholders are.
+/// Returns a template with words in place of its placeholders.
 pub(super) fn in_words(template: &str) -> String {
     template
         .replace("{value}", "LEVEL")
@@ -185,7 +174,7 @@ pub(super) fn in_words(template: &str) -> String {
         .replace("{logs}", "LOGS")
 }
 
-/// `http { gzip LEVEL; }`, and for which levels.
+/// Returns a configuration line such as `http { gzip LEVEL; }`, and the levels to which it applies.
 fn line(write: &Write, catalog: &Catalog, proxy: ProxyKind) -> String {
     let text = in_words(&write.text);
     let line = match &write.at {
@@ -209,10 +198,7 @@ fn read_back(row: &Parameter, catalog: &Catalog, proxy: ProxyKind) -> String {
             "the program's own counters of what it redirected".to_owned()
         }
         EffectiveFrom::Value { context, at } => {
-            format!(
-                "`{}{at}` in {asked}; the default where it is not there",
-                context.name()
-            )
+            format!("`{}{at}` in {asked}; the default where it is not there", context.name())
         }
         EffectiveFrom::Sysctl { name } if row.scope == Scope::KernelNetns => {
             format!("sysctl -n {name}, in the network namespace of the proxy")

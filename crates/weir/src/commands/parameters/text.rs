@@ -1,11 +1,11 @@
-//! Parameters for people: a table of all, one in full.
+//! Parameters as text: a table of all, or a description of one.
 
 use weir_model::study::ProxyKind;
-use weir_parameters::{DefaultLevel, Kubernetes, Parameter, Scope, Spelling};
+use weir_parameters::{Kubernetes, Parameter, Scope, Spelling};
 
 use super::shown::{Shown, in_words};
 
-/// Sections of the table, in order: scope, what it is called, and the heading of its values.
+/// Sections of the table, in order: scope, title, and the heading of its values.
 #[rustfmt::skip]
 const SECTIONS: [(Scope, &str, &str); 7] = [
     (Scope::ProxyDirective, "its configuration", "default"),
@@ -19,15 +19,15 @@ const SECTIONS: [(Scope, &str, &str); 7] = [
 
 /// Columns of the longest id that shares a line with its levels.
 const ID: usize = 36;
-/// Columns of the words for what a pod may set.
+/// Columns for the words about what a pod may set.
 const PODS: usize = 6;
 const GAP: usize = 2;
-/// What the lines of a description begin with.
+/// Columns of the label at the start of a description's lines.
 const LABEL: usize = 14;
-/// Lines of running text are not longer than this, however wide the terminal is.
+/// Most columns of running text, however wide the terminal is.
 const MEASURE: usize = 100;
 
-/// All of them, `width` columns wide.
+/// Returns the table of all parameters, `width` columns wide.
 pub(super) fn table(all: &[Shown<'_>], proxy: ProxyKind, width: usize) -> String {
     let mut text = String::new();
     for (scope, title, value) in SECTIONS {
@@ -73,8 +73,8 @@ fn word(kubernetes: &Kubernetes) -> &'static str {
     }
 }
 
-/// What is in force here, with the default behind it where that is another; the default alone where
-/// nothing can be read.
+/// Returns the value in force, followed by the default if that differs. If no value can be read, returns the default
+/// alone.
 fn value_of(shown: &Shown<'_>) -> String {
     let default = shown.default.level.as_deref();
     match (&shown.here, default, shown.debian) {
@@ -89,19 +89,16 @@ fn value_of(shown: &Shown<'_>) -> String {
     }
 }
 
-/// At most `width` characters.
+/// Shortens a text to at most `width` characters.
 fn cut(text: &str, width: usize) -> String {
-    match text.chars().count() <= width {
-        true => text.to_owned(),
-        false => text
-            .chars()
-            .take(width.saturating_sub(1))
-            .chain(['…'])
-            .collect(),
+    if text.chars().count() <= width {
+        text.to_owned()
+    } else {
+        text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
     }
 }
 
-/// One in full, `width` columns wide.
+/// Returns the full description of one parameter, `width` columns wide.
 pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
     let width = width.min(MEASURE);
     let mut text = format!("{}\n  {}\n\n", shown.id, &scope(shown.scope, shown.proxy));
@@ -135,10 +132,7 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
         say("written", "only if it is above the host's value");
     }
     if let Some(quantity) = shown.quantity {
-        say(
-            "controls",
-            &format!("{}: {}", quantity.is, quantity.measured),
-        );
+        say("controls", &format!("{}: {}", quantity.is, quantity.measured));
         if !quantity.smallest_of.is_empty() {
             let members = quantity.smallest_of.join(" and ");
             say("", &format!("{} the smallest of {members}", quantity.by));
@@ -146,13 +140,12 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
     }
     for rule in &shown.constraints {
         let because = rule.because.trim();
-        say(
-            rule.severity,
-            &format!("{}: {because}; {}", rule.rule, rule.hint),
-        );
+        say(rule.severity, &format!("{}: {because}; {}", rule.rule, rule.hint));
     }
-    let spelled = shown.controllers.iter();
-    let spelled = spelled.flat_map(|(name, spelling)| spelling.all().map(move |one| (name, one)));
+    let spelled = shown
+        .controllers
+        .iter()
+        .flat_map(|(name, spelling)| spelling.all().map(move |one| (name, one)));
     for (index, (controller, spelling)) in spelled.enumerate() {
         let label = if index == 0 { "controllers" } else { "" };
         say(label, &in_object(controller, spelling));
@@ -161,52 +154,38 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
     text
 }
 
-/// Another proxy's parameter of the name that was asked for.
+/// Returns the line about another proxy's parameter of the same name.
 pub(super) fn also((proxy, row): &(ProxyKind, &Parameter)) -> String {
     let (id, title, name) = (&row.id, proxy.title(), proxy.name());
-    format!(
-        "  {:1$}`weir parameters {id} --proxy {name}`: {title}'s\n",
-        "also",
-        LABEL - 2
-    )
+    format!("  {:1$}`weir parameters {id} --proxy {name}`: {title}'s\n", "also", LABEL - 2)
 }
 
-/// `max-worker-connections: "LEVEL" (ingress-nginx; left out: 16384)`.
+/// Describes the key in a controller's object: `max-worker-connections: "LEVEL" (ingress-nginx; left out: 16384)`.
 fn in_object(controller: &str, spelling: &Spelling) -> String {
     let quoted = |text: &str| match spelling.json {
         true if text == "null" => "nothing".to_owned(),
         true => text.to_owned(),
         false => format!("\"{text}\""),
     };
-    let of_values = spelling.values.iter();
-    let mut values: Vec<String> = of_values
+    let mut values: Vec<String> = spelling
+        .values
+        .iter()
         .map(|(level, value)| format!("{} for {level}", quoted(value)))
         .collect();
     if spelling.values.is_empty() || spelling.text.is_some() {
         let template = spelling.text.as_deref().unwrap_or("{value}");
         values.push(quoted(&in_words(template)));
     }
-    values.extend(
-        spelling
-            .except
-            .iter()
-            .map(|level| format!("none for {level}")),
-    );
+    values.extend(spelling.except.iter().map(|level| format!("none for {level}")));
     let object = spelling.object.iter().map(|object| format!(", `{object}`"));
-    let file = spelling
-        .file
-        .iter()
-        .map(|key| format!(", or `{key}` of `file`"));
+    let file = spelling.file.iter().map(|key| format!(", or `{key}` of `file`"));
     let object: String = object.chain(file).collect();
     let left_out = match &spelling.default {
         Some(default) => format!("; left out: {default}"),
         None => String::new(),
     };
     let key = &spelling.key;
-    format!(
-        "{key}: {} ({controller}{object}{left_out})",
-        values.join(", ")
-    )
+    format!("{key}: {} ({controller}{object}{left_out})", values.join(", "))
 }
 
 fn scope(scope: Scope, proxy: ProxyKind) -> String {
@@ -233,14 +212,8 @@ fn here_in_words(scope: Scope, here: &str) -> String {
 fn on_kubernetes(kubernetes: &Kubernetes) -> String {
     match kubernetes {
         Kubernetes::Safe(safe) => {
-            let since = safe
-                .since
-                .as_ref()
-                .map(|since| format!(", since Kubernetes {since}"));
-            let kernel = safe
-                .kernel
-                .as_ref()
-                .map(|kernel| format!(", from Linux {kernel} on"));
+            let since = safe.since.as_ref().map(|since| format!(", since Kubernetes {since}"));
+            let kernel = safe.kernel.as_ref().map(|kernel| format!(", from Linux {kernel} on"));
             let more = [since, kernel].into_iter().flatten().collect::<String>();
             format!("safe: a pod may set it{more}")
         }
@@ -251,28 +224,25 @@ fn on_kubernetes(kubernetes: &Kubernetes) -> String {
     }
 }
 
-/// `128; 4096 since Linux 5.4`
+/// Lists the defaults by version: `128; 4096 since Linux 5.4`
 fn defaults(shown: &Shown<'_>) -> String {
-    let program = if shown.scope.is_kernel() {
-        "Linux "
-    } else {
-        ""
-    };
-    let in_words = |default: &DefaultLevel| {
-        let since = default
-            .since
-            .as_ref()
-            .map(|since| format!("since {program}{since}"));
-        let first: Vec<String> = default.level.clone().into_iter().chain(since).collect();
-        let first = (!first.is_empty()).then(|| first.join(" "));
-        let parts: Vec<String> = first.into_iter().chain(default.note.clone()).collect();
-        parts.join(", ")
-    };
-    let all: Vec<String> = shown.defaults.all().iter().map(in_words).collect();
+    let program = if shown.scope.is_kernel() { "Linux " } else { "" };
+    let all: Vec<String> = shown
+        .defaults
+        .all()
+        .iter()
+        .map(|default| {
+            let since = default.since.as_ref().map(|since| format!("since {program}{since}"));
+            let first: Vec<String> = default.level.clone().into_iter().chain(since).collect();
+            let first = (!first.is_empty()).then(|| first.join(" "));
+            let parts: Vec<String> = first.into_iter().chain(default.note.clone()).collect();
+            parts.join(", ")
+        })
+        .collect();
     all.join("; ")
 }
 
-/// `text` in lines of at most `width` columns, the first behind `label` and the others as far in.
+/// Wraps `text` to lines of at most `width` columns, the first after `label` and the others indented as far.
 fn wrapped(label: &str, text: &str, width: usize) -> String {
     let indent = label.chars().count();
     let mut lines = String::new();

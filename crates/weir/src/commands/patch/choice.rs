@@ -1,4 +1,4 @@
-//! Whose changes are given: those of the arm that was named, or of the one that came out best.
+//! Choice of the arm whose changes are printed: the named one, or the best.
 
 use weir_analysis::findings::{Comparison, Findings, LoadFindings, Verdict};
 use weir_model::record::Validity;
@@ -6,7 +6,7 @@ use weir_model::study::{Arm, ArmRole, Metric, Study};
 
 use crate::failure::Failure;
 
-/// An arm and what the run says of it.
+/// An arm and its verdict.
 pub(super) struct Choice<'a> {
     pub(super) arm: &'a Arm,
     /// `better: 1.31 (1.27–1.35), VALID`, for each load that answers the study's question.
@@ -14,53 +14,52 @@ pub(super) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// The arm of this name.
+    /// Returns the arm of this name.
     pub(super) fn named(
         study: &'a Study,
         findings: &Findings,
         name: &str,
     ) -> Result<Choice<'a>, Failure> {
-        let arm = study.arms.iter().find(|arm| arm.name == name);
-        let arm = arm.ok_or_else(|| unknown(study, name))?;
-        Ok(Choice {
-            verdict: words(study, findings, arm),
-            arm,
-        })
+        let arm =
+            study.arms.iter().find(|arm| arm.name == name).ok_or_else(|| unknown(study, name))?;
+        Ok(Choice { verdict: words(study, findings, arm), arm })
     }
 
-    /// The arm that came out best: better under a load that answers the question, worse under none.
-    /// A change that nothing speaks for is not given unasked.
+    /// Returns the best arm: better under a load that answers the question, worse under none. A change without such
+    /// evidence is printed only if it is named.
     pub(super) fn best(study: &'a Study, findings: &Findings) -> Result<Choice<'a>, Failure> {
-        let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
-        let started = changes.filter(|arm| study.proxy_of(arm).is_started());
-        let gains = started.filter_map(|arm| Some((gain(study, findings, arm)?, arm)));
-        let best = gains.max_by(|(a, _), (b, _)| a.total_cmp(b));
+        let best = study
+            .arms
+            .iter()
+            .filter(|arm| arm.role == ArmRole::Change)
+            .filter(|arm| study.proxy_of(arm).is_started())
+            .filter_map(|arm| Some((gain(study, findings, arm)?, arm)))
+            .max_by(|(a, _), (b, _)| a.total_cmp(b));
         match best {
-            Some((_, arm)) => Ok(Choice {
-                verdict: words(study, findings, arm),
-                arm,
-            }),
+            Some((_, arm)) => Ok(Choice { verdict: words(study, findings, arm), arm }),
             None => Err(none_better(study, findings)),
         }
     }
 }
 
-/// The arm whose changes are printed unasked; `None` where no arm is better than the baseline.
+/// Returns the name of the arm whose changes are printed by default; `None` if no arm is better than the baseline.
 pub(crate) fn best_arm<'a>(study: &'a Study, findings: &Findings) -> Option<&'a str> {
     let best = Choice::best(study, findings).ok()?;
     Some(&best.arm.name)
 }
 
-/// Loads that answer the study's question and may be used.
+/// Returns the valid loads that answer the study's question.
 fn answering<'a>(study: &Study, findings: &'a Findings) -> impl Iterator<Item = &'a LoadFindings> {
     let metric = study.objective.metric;
-    let loads = findings.loads.iter();
-    loads.filter(move |load| load.metrics.contains(&metric) && load.validity != Validity::Invalid)
+    findings
+        .loads
+        .iter()
+        .filter(move |load| load.metrics.contains(&metric) && load.validity != Validity::Invalid)
 }
 
-/// By how much an arm is better than the baseline, as a log ratio in the good direction: the least of
-/// all loads that answer. `None` unless it is better under one and worse under none. An arm that is a
-/// step has the gains of the steps before it too, and their losses, which its own must outweigh.
+/// Returns the gain of an arm over the baseline, as a log ratio that is positive if better: the least of all loads that
+/// answer. `None` unless the arm is better under one and worse under none. An arm that is a step includes the gains of
+/// the steps before it, and their losses, which its own gain must outweigh.
 fn gain(study: &Study, findings: &Findings, arm: &Arm) -> Option<f64> {
     let metric = study.objective.metric;
     let sign = if metric.higher_is_better() { 1.0 } else { -1.0 };
@@ -82,28 +81,26 @@ fn gain(study: &Study, findings: &Findings, arm: &Arm) -> Option<f64> {
     is_better.then_some(least)
 }
 
-/// The arm, the one that it is compared with, and so on down to the baseline, which is not among them.
+/// Returns the arm, the arm that it is compared with, and so on down to the baseline, which is excluded.
 fn steps<'a>(study: &'a Study, arm: &'a Arm) -> impl Iterator<Item = &'a Arm> {
     // An arm is compared with one before it, so this ends.
     let all = std::iter::successors(Some(arm), move |arm| study.arms.get(arm.against));
     all.take_while(|arm| arm.role == ArmRole::Change)
 }
 
-/// Log ratio to the baseline, step by step.
+/// Returns the log ratio to the baseline, summed over all steps; NaN if a step has no comparison.
 fn to_baseline(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> f64 {
     let ratio = |own: &Comparison| own.ratio.ln();
-    steps(study, arm)
-        .map(|step| load.comparison(&step.name, metric).map_or(f64::NAN, ratio))
-        .sum()
+    steps(study, arm).map(|step| load.comparison(&step.name, metric).map_or(f64::NAN, ratio)).sum()
 }
 
-/// Whether a step on the way from the baseline came out worse.
+/// Returns true if a step on the way from the baseline was worse.
 fn has_lost(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> bool {
     let mut found = steps(study, arm).filter_map(|step| load.comparison(&step.name, metric));
     found.any(|own| own.verdict == Verdict::Worse)
 }
 
-/// What the run says of an arm, load by load.
+/// Describes the verdict about an arm, load by load.
 fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
     match arm.role {
         ArmRole::Baseline => return "the baseline, which is compared with nothing".to_owned(),
@@ -111,17 +108,11 @@ fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
         ArmRole::Change => {}
     }
     let metric = study.objective.metric;
-    let loads: Vec<&LoadFindings> = findings
-        .loads
-        .iter()
-        .filter(|load| load.metrics.contains(&metric))
-        .collect();
+    let loads: Vec<&LoadFindings> =
+        findings.loads.iter().filter(|load| load.metrics.contains(&metric)).collect();
     let is_one = loads.len() == 1;
     let each = loads.iter().map(|load| {
-        let under = match is_one {
-            true => String::new(),
-            false => format!(" under load {}", load.load),
-        };
+        let under = if is_one { String::new() } else { format!(" under load {}", load.load) };
         let validity = weir_report::words::validity(load.validity);
         match load.comparison(&arm.name, metric) {
             Some(own) => format!("{}{under}, {validity}", of(study, own)),
@@ -129,13 +120,14 @@ fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
         }
     });
     let each: Vec<String> = each.collect();
-    match each.is_empty() {
-        true => "nothing was measured that answers the question".to_owned(),
-        false => each.join("; "),
+    if each.is_empty() {
+        "nothing was measured that answers the question".to_owned()
+    } else {
+        each.join("; ")
     }
 }
 
-/// `better: completed rate 1.31× (1.27–1.35) of baseline`.
+/// Describes a comparison: `better: completed rate 1.31× (1.27–1.35) of baseline`.
 fn of(study: &Study, own: &Comparison) -> String {
     use weir_report::{number, words};
     let verdict = own.verdict.word();
@@ -152,19 +144,24 @@ fn of(study: &Study, own: &Comparison) -> String {
     }
 }
 
-/// Why no arm is given unasked.
+/// Returns the failure that says why no arm is chosen by default.
 fn none_better(study: &Study, findings: &Findings) -> Failure {
     if let Some(capacity) = &findings.capacity {
-        let each = capacity.arms.iter();
-        let each = each.map(|arm| format!("\n  {}", weir_analysis::capacity::carries(arm)));
+        let each = capacity
+            .arms
+            .iter()
+            .map(|arm| format!("\n  {}", weir_analysis::capacity::carries(arm)));
         return Failure::failed(format!(
             "a run that searched for capacities recommends no settings; it found:{}",
             each.collect::<String>()
         ))
         .hint("--arm NAME prints an arm's changes");
     }
-    let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
-    let each = changes.map(|arm| format!("\n  {}: {}", arm.name, words(study, findings, arm)));
+    let each = study
+        .arms
+        .iter()
+        .filter(|arm| arm.role == ArmRole::Change)
+        .map(|arm| format!("\n  {}: {}", arm.name, words(study, findings, arm)));
     let each: String = each.collect();
     Failure::failed(format!(
         "no arm is better than the baseline{}{each}",
@@ -175,13 +172,9 @@ fn none_better(study: &Study, findings: &Findings) -> Failure {
 
 fn unknown(study: &Study, name: &str) -> Failure {
     let names: Vec<&str> = study.arms.iter().map(|arm| &*arm.name).collect();
-    let distances = names
-        .iter()
-        .map(|known| (strsim::damerau_levenshtein(known, name), *known));
+    let distances = names.iter().map(|known| (strsim::damerau_levenshtein(known, name), *known));
     // As far as a slip of the finger goes.
-    let near = distances
-        .min()
-        .filter(|(distance, known)| *distance <= known.len().div_ceil(3));
+    let near = distances.min().filter(|(distance, known)| *distance <= known.len().div_ceil(3));
     let failure = Failure::input(format!("the run has no arm named `{name}`"));
     match near {
         Some((_, near)) => failure.hint(format!("did you mean `{near}`?")),

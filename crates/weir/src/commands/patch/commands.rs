@@ -1,4 +1,5 @@
-//! Commands for kubectl that write what an arm had into objects of a cluster, or what they said before the run.
+//! Commands for kubectl that write an arm's values into objects of a cluster, or restore the values from before the
+//! run.
 
 use std::collections::BTreeMap;
 
@@ -14,48 +15,43 @@ use super::tell;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// What stands for what is elsewhere in an object.
+/// JSON text that stands for a value from elsewhere in the object.
 const FROM: &str = "\"$from\"";
-/// What stands for a value that nobody knows.
+/// Text in place of an unknown value.
 const UNKNOWN: &str = "?";
 
-/// A place in an object, and what stands there.
+/// An object, a path in it, and the value there.
 type Change = (ObjectRef, String, Value);
 
-/// What is said of the objects of an arm.
+/// Patches and remarks for the objects of an arm.
 #[derive(Default)]
 struct Commands {
-    /// Whether they undo what the others do.
+    /// True if the commands restore the objects, false if they apply the arm's values.
     back: bool,
-    /// What is merged into each.
+    /// Patch to merge into each object.
     patches: BTreeMap<ObjectRef, Value>,
-    /// Lists and texts, which are replaced as a whole: as they were before the run, and with the arm's values.
+    /// Lists and texts, which are replaced as a whole: their values before the run, and with the arm's changes.
     wholes: BTreeMap<(ObjectRef, String), (Value, Value)>,
     by_hand: Vec<String>,
-    /// What goes with all that stands in it.
+    /// Places that are removed with everything they contain now.
     removed: Vec<String>,
 }
 
-/// A command for each object. `former` is what was in force in place of the arm's settings: it is taken where the run has not
-/// kept what the objects said before; what it does not have either is removed.
+/// Prints a command for each object. `former` holds the levels in force in place of the arm's settings, and makes the
+/// commands restore the objects. It is used if the run has not kept the objects' former values; a setting that it lacks
+/// is removed.
 pub(super) fn print(
     run: &Run,
     catalog: &Catalog,
     (arm, former): (&Arm, Option<&Settings>),
 ) -> Result<(), Failure> {
     let of = |settings: &Settings| {
-        let arm = Arm {
-            settings: settings.clone(),
-            ..arm.clone()
-        };
+        let arm = Arm { settings: settings.clone(), ..arm.clone() };
         weir_lab::changes_of(&run.header.study, catalog, &arm)
     };
     let changes = of(&arm.settings);
     let in_force = former.map(of);
-    let mut commands = Commands {
-        back: former.is_some(),
-        ..Commands::default()
-    };
+    let mut commands = Commands { back: former.is_some(), ..Commands::default() };
     for (object, at, value) in &changes {
         if object.is_of_node() {
             let value = last(in_force.as_deref(), (object, at), value);
@@ -86,19 +82,19 @@ pub(super) fn print(
     terminal::print(&text)
 }
 
-/// The value of an arm, or what was in force in its place.
+/// Returns the arm's value. If `in_force` is given, returns the value in force at the same place instead, or null if
+/// there is none.
 fn last(in_force: Option<&[Change]>, (object, at): (&ObjectRef, &str), value: &Value) -> Value {
     let Some(in_force) = in_force else {
         return value.clone();
     };
-    let mut same = in_force
-        .iter()
-        .filter(|one| one.0 == *object && one.1 == at);
+    let mut same = in_force.iter().filter(|one| one.0 == *object && one.1 == at);
     same.next().map_or(Value::Null, |one| one.2.clone())
 }
 
-/// Whether a place is within a list or a text, of which a merge patch knows the whole alone. Elements of lists of pods have
-/// names, by which a strategic patch knows them, but for what pods want to be beside.
+/// Returns true if a path lies within a list or a text, which a merge patch can only replace as a whole. Excluded are
+/// elements of lists of a workload's pods: they have names, by which a strategic patch finds them, except those under
+/// `affinity`.
 fn is_within(object: &ObjectRef, at: &str) -> bool {
     let (whole, within) = weir_kube::whole(at);
     let has_names = within.starts_with("/[") && !whole.contains("/affinity/");
@@ -106,28 +102,30 @@ fn is_within(object: &ObjectRef, at: &str) -> bool {
     !within.is_empty() && !is_of_pods
 }
 
-/// What an object said before the run's last session where it is put back, and that place. `None`: it was not kept.
+/// Returns the path at which an object is restored, and its value before the run's last session. `None` if it was not
+/// kept.
 fn before<'r>(run: &'r Run, object: &ObjectRef, at: &str) -> Option<(&'r str, &'r Value)> {
     let (whole, _) = weir_kube::whole(at);
     let is_it = |one: &&ObjectRecord| {
         let own = (&*one.api, &*one.resource, &*one.namespace, &*one.name);
-        own == (
-            &*object.api,
-            &*object.resource,
-            &*object.namespace,
-            &*object.name,
-        )
+        own == (&*object.api, &*object.resource, &*object.namespace, &*object.name)
     };
     let leads_there = |place: &str| {
         let rest = whole.strip_prefix(place);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let proxies = run.records.iter().rev().filter_map(|record| match record {
-        Record::Proxy(proxy) => Some(&proxy.objects),
-        _ => None,
-    });
-    let places = proxies.flatten().filter(is_it).flat_map(|one| &one.before);
-    let mut places = places.filter(|(place, _)| leads_there(place));
+    let mut places = run
+        .records
+        .iter()
+        .rev()
+        .filter_map(|record| match record {
+            Record::Proxy(proxy) => Some(&proxy.objects),
+            _ => None,
+        })
+        .flatten()
+        .filter(is_it)
+        .flat_map(|one| &one.before)
+        .filter(|(place, _)| leads_there(place));
     let (place, value) = places.next()?;
     Some((place, value))
 }
@@ -135,22 +133,18 @@ fn before<'r>(run: &'r Run, object: &ObjectRef, at: &str) -> Option<(&'r str, &'
 impl Commands {
     fn of_node(&mut self, object: &ObjectRef, value: &Value) {
         let (sysctl, value) = (&object.resource, value.as_str().unwrap_or(UNKNOWN));
-        self.by_hand.push(format!(
-            "by hand, on {object}: sysctl -w {sysctl}='{value}'"
-        ));
+        self.by_hand.push(format!("by hand, on {object}: sysctl -w {sysctl}='{value}'"));
     }
 
-    /// Merges a value in; `other` is what stands in its place.
+    /// Adds a value to the object's patch; `other` is the value that it replaces.
     fn merge(&mut self, object: &ObjectRef, (at, value): (&str, Value), other: Option<&Value>) {
-        let value = match is_workload(object) {
-            true => in_strategic(at, value, other),
-            false => value,
-        };
+        let value = if is_workload(object) { in_strategic(at, value, other) } else { value };
         let patch = self.patches.entry(object.clone()).or_insert(Value::Null);
         weir_kube::put(patch, at, value);
     }
 
-    /// Nothing stood there before the run; others may have put something beside the arm's value unless that is all there is.
+    /// Adds the removal of a place that did not exist before the run. Others may have added to it since, which is
+    /// remarked unless `is_all`: then it holds nothing but the arm's value.
     fn remove(&mut self, object: &ObjectRef, at: &str, is_all: bool) {
         self.merge(object, (at, Value::Null), None);
         let said = format!("{at} of {object}");
@@ -159,7 +153,8 @@ impl Commands {
         }
     }
 
-    /// A value within a list or a text, where it is known what that was before.
+    /// Changes a value within a list or a text if its former content is known; otherwise adds a remark to do it by
+    /// hand.
     fn within(
         &mut self,
         (object, at, value): (&ObjectRef, &str, &Value),
@@ -178,26 +173,22 @@ impl Commands {
             }
             Some((place, before)) => {
                 let key = (object.clone(), place.to_owned());
-                let as_before = || (before.clone(), before.clone());
-                let (_, after) = self.wholes.entry(key).or_insert_with(as_before);
+                let (_, after) =
+                    self.wholes.entry(key).or_insert_with(|| (before.clone(), before.clone()));
                 changed(after, (whole, within), value)
             }
             None => None,
         };
         if known.is_none() {
-            self.by_hand
-                .push(format!("by hand: {object}: {at} = {value}"));
+            self.by_hand.push(format!("by hand: {object}: {at} = {value}"));
         }
     }
 
-    /// What is to be known, and the commands.
+    /// Returns the remarks, and the commands.
     fn in_words(mut self) -> (Vec<String>, String) {
         let mut replaced = Vec::new();
         for ((object, at), (before, after)) in &self.wholes {
-            let both = match self.back {
-                true => (after, before),
-                false => (before, after),
-            };
+            let both = if self.back { (after, before) } else { (before, after) };
             if before != after {
                 replaced.push(replace(object, at, both));
             }
@@ -206,9 +197,10 @@ impl Commands {
             let mut patches = self.patches.values();
             patches.any(|patch| patch.to_string().contains(words))
         };
-        let what = match self.back {
-            false => "these commands write what the arm had into the objects that the study names",
-            true => "these commands have the objects say again what they said before the run",
+        let what = if self.back {
+            "these commands have the objects say again what they said before the run"
+        } else {
+            "these commands write what the arm had into the objects that the study names"
         };
         let mut words = vec![format!("{what}; add --context, and --dry-run=server first")];
         if has("\"sysctls\"") {
@@ -241,7 +233,7 @@ impl Commands {
     }
 }
 
-/// Puts a value into a list or a text that stands at `whole`. `None`: there is no place for it.
+/// Puts a value into a list or a text that is at the path `whole`. Returns `None` if there is no place for it.
 fn changed(into: &mut Value, (whole, within): (&str, &str), value: &Value) -> Option<()> {
     if let Some(within) = within.strip_prefix('#') {
         let values = BTreeMap::from([(within.to_owned(), Some(value.clone()))]);
@@ -273,14 +265,11 @@ mod tests {
         }
     }
 
-    /// The patches for one value in a list or a text, there and back, and what is said beside them.
+    /// Returns the patches for one value in a list or a text, to apply it and to restore it, each with its remarks.
     fn both(at: &str, value: &Value, before: (&str, &Value)) -> [(Vec<String>, String); 2] {
         let object = object("x.example/v1");
         [false, true].map(|back| {
-            let mut commands = Commands {
-                back,
-                ..Commands::default()
-            };
+            let mut commands = Commands { back, ..Commands::default() };
             commands.within((&object, at, value), Some(before));
             let (words, text) = commands.in_words();
             let line = text.trim_end();
@@ -298,26 +287,11 @@ mod tests {
 
     #[test]
     fn a_list_or_a_text_is_replaced_as_a_whole_where_it_is_as_it_was() {
-        let (gzip, others) = (
-            json!({"type": "Gzip", "gzip": {}}),
-            json!({"type": "Brotli"}),
-        );
+        let (gzip, others) = (json!({"type": "Gzip", "gzip": {}}), json!({"type": "Brotli"}));
         let element = "/spec/list/[type=Gzip]/gzip";
         for (at, value, place, before, after) in [
-            (
-                element,
-                json!({}),
-                "/spec/list",
-                json!([others]),
-                json!([others, gzip]),
-            ),
-            (
-                element,
-                json!(null),
-                "/spec/list",
-                json!([gzip, others]),
-                json!([others]),
-            ),
+            (element, json!({}), "/spec/list", json!([others]), json!([others, gzip])),
+            (element, json!(null), "/spec/list", json!([gzip, others]), json!([others])),
             (element, json!(null), "/spec/list", json!([gzip]), json!([])),
             (
                 "/spec/routes/0/a/b",
@@ -337,26 +311,17 @@ mod tests {
             let [(_, there), (words, back)] = both(at, &value, (place, &before));
             let quoted = |text: String| {
                 let (kind, patch) = text.split_once(" '").expect("a patch");
-                format!(
-                    "{kind} '{}'",
-                    patch.trim_end_matches('\'').replace('\'', r"'\''")
-                )
+                format!("{kind} '{}'", patch.trim_end_matches('\'').replace('\'', r"'\''"))
             };
             assert_eq!(there, quoted(replaced(place, &before, &after)), "{at}");
             assert_eq!(back, quoted(replaced(place, &after, &before)), "{at}");
-            assert!(
-                words.iter().any(|words| words.contains("`test`")),
-                "{words:?}"
-            );
+            assert!(words.iter().any(|words| words.contains("`test`")), "{words:?}");
         }
     }
 
     #[test]
     fn a_list_that_was_not_there_is_made_and_goes() {
-        let (gzip, others) = (
-            json!({"type": "Gzip", "gzip": {}}),
-            json!({"type": "Brotli"}),
-        );
+        let (gzip, others) = (json!({"type": "Gzip", "gzip": {}}), json!({"type": "Brotli"}));
         let element = "/spec/list/[type=Gzip]/gzip";
         for (place, merged) in [
             ("/spec/list", "merge '{\"spec\":{\"list\":null}}'"),
@@ -375,19 +340,13 @@ mod tests {
         let [(words, there), _] =
             both("/data/a.yaml#/b", &json!(1), ("/data/a.yaml", &Value::Null));
         assert_eq!(there, "");
-        assert!(
-            words.iter().any(|words| words.starts_with("by hand: ")),
-            "{words:?}"
-        );
+        assert!(words.iter().any(|words| words.starts_with("by hand: ")), "{words:?}");
     }
 
     #[test]
     fn what_was_not_there_goes_and_what_goes_with_it_is_told() {
         let object = object("x.example/v1");
-        let mut commands = Commands {
-            back: true,
-            ..Commands::default()
-        };
+        let mut commands = Commands { back: true, ..Commands::default() };
         commands.remove(&object, "/spec/a", false);
         commands.remove(&object, "/spec/a", false);
         commands.remove(&object, "/spec/b/c", true);
@@ -414,10 +373,7 @@ mod tests {
             (spread, false),
             ("/spec/routes/0/timeoutPolicy", true),
             ("/data/contour.yaml#/timeouts", true),
-            (
-                "/spec/template/spec/affinity/podAffinity/required/[a=b]",
-                true,
-            ),
+            ("/spec/template/spec/affinity/podAffinity/required/[a=b]", true),
         ] {
             assert_eq!(is_within(&workload, at), expected, "{at}");
         }

@@ -1,5 +1,5 @@
-//! What an arm has in objects of a cluster: commands for kubectl, or a diff of the values file of the controller's Helm
-//! chart.
+//! Changes of an arm in objects of a cluster, as commands for kubectl or as a diff of the values file of the
+//! controller's Helm chart.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use crate::args::PatchArgs;
 use crate::commands::patch::choice::Choice;
 use crate::failure::Failure;
 
-/// Prints what has the controller's proxy as the arm was, or as the baseline was; `false`: no controller configures it.
+/// Prints the changes that give the controller's proxy the settings of the arm or of the baseline. Returns `false` if
+/// no controller configures the proxy.
 pub(super) fn print(
     run: &Run,
     catalog: &Catalog,
@@ -49,7 +50,8 @@ pub(super) fn print(
     Ok(true)
 }
 
-/// What was in force of an arm's settings in the first arm, without what was not there, such as a limit that pods had not.
+/// Returns the levels in force in the first arm for each of an arm's settings. Settings that were absent, such as a
+/// limit that the pods did not have, are left out.
 fn former(run: &Run, catalog: &Catalog, arm: &Arm) -> Settings {
     let study = &run.header.study;
     let first = study.arms.first();
@@ -59,20 +61,18 @@ fn former(run: &Run, catalog: &Catalog, arm: &Arm) -> Settings {
         }
         _ => None,
     });
-    let ids = arm.settings.keys();
-    let levels = ids.filter_map(|id| {
+    let levels = arm.settings.keys().filter_map(|id| {
         let row = catalog.get(study.proxy_of(arm).kind, id)?;
         Some((id.clone(), row.check(read?.get(id)?).ok()?))
     });
     levels.collect()
 }
 
-/// Says that a controller has to start anew that reads an object at its start only, where nothing that is patched does it.
+/// Returns a remark to restart a controller that reads a changed object only at its start, unless a patched object
+/// causes the restart.
 fn starts_anew(controller: &Controller, means: &Given, placed: &[Placed]) -> Option<String> {
     let restarts = controller.restarts.as_ref()?;
-    let is_read_once = placed
-        .iter()
-        .any(|one| restarts.after.contains(&one.object));
+    let is_read_once = placed.iter().any(|one| restarts.after.contains(&one.object));
     let by_hand = is_read_once && !means.objects.contains(&restarts.by.object);
     by_hand.then(|| {
         format!(
@@ -82,7 +82,7 @@ fn starts_anew(controller: &Controller, means: &Given, placed: &[Placed]) -> Opt
     })
 }
 
-/// A diff of a values file.
+/// Prints a diff of a values file.
 fn of_values(
     (controller, means, catalog): (&Controller, &Given, &Catalog),
     (arm, former): (&Arm, Option<&Settings>),
@@ -109,16 +109,11 @@ fn of_values(
             None => Some(own),
             Some(former) => former.get(id).and_then(place).map(|(_, value)| value),
         };
-        edits.push(Edit {
-            at: Pointer::parse(&at),
-            value: value.map(|value| value.to_string()),
-        });
+        edits.push(Edit { at: Pointer::parse(&at), value: value.map(|value| value.to_string()) });
     }
     if !elsewhere.is_empty() {
         let all = elsewhere.join(", ");
-        tell(&[format!(
-            "the values of {title}'s chart have no place for {all}"
-        )]);
+        tell(&[format!("the values of {title}'s chart have no place for {all}")]);
     }
     let path = std::path::absolute(file).map_err(Failure::input)?;
     let before = document::read(&path, Format::Yaml).map_err(Failure::input)?;

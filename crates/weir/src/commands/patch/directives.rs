@@ -3,9 +3,9 @@
 use weir_model::study::{Arm, Settings, Study};
 use weir_parameters::{Catalog, Directive, Parameter};
 
-/// A line for each directive in which the arm differs from the baseline: `http: gzip on;`. With
-/// `revert` the baseline's own; what that leaves out is at its default. All of its directives where the
-/// arm has a proxy of its own, whose configuration does not begin with the baseline's.
+/// Returns a line for each directive in which the arm differs from the baseline: `http: gzip on;`. With `revert`,
+/// returns the baseline's directives; those left unwritten have their default. If the arm has a proxy of its own, whose
+/// configuration does not begin with the baseline's, returns all of its directives.
 pub(super) fn lines(study: &Study, catalog: &Catalog, arm: &Arm, revert: bool) -> Vec<String> {
     let kind = study.proxy_of(arm).kind;
     let none = Settings::new();
@@ -13,27 +13,30 @@ pub(super) fn lines(study: &Study, catalog: &Catalog, arm: &Arm, revert: bool) -
         (Some(baseline), None) => &baseline.settings,
         _ => &none,
     };
-    let changed = arm.settings.iter();
-    let changed = changed.filter(|(id, level)| baseline.get(*id) != Some(*level));
-    changed
+    arm.settings
+        .iter()
+        .filter(|(id, level)| baseline.get(*id) != Some(*level))
         .filter_map(|(id, level)| Some((catalog.get(kind, id)?, level)))
         .filter(|(row, _)| row.scope.is_configuration())
-        .flat_map(|(row, level)| match revert {
-            false => of_level(row, level),
-            true => of_former(row, baseline.get(&row.id)),
-        })
+        .flat_map(
+            |(row, level)| {
+                if revert { of_former(row, baseline.get(&row.id)) } else { of_level(row, level) }
+            },
+        )
         .collect()
 }
 
 fn of_level(row: &Parameter, level: &str) -> Vec<String> {
     let lines: Vec<String> = row.directives(level).iter().map(line).collect();
-    match lines.is_empty() {
-        true => vec![format!("{}: {level}, which leaves it unwritten", row.id)],
-        false => lines,
+    if lines.is_empty() {
+        vec![format!("{}: {level}, which leaves it unwritten", row.id)]
+    } else {
+        lines
     }
 }
 
-/// What was there before: the baseline's level, or nothing, which is the program's default.
+/// Returns the former lines: the baseline's level, or a remark that the directive is unwritten, with the program's
+/// default.
 fn of_former(row: &Parameter, level: Option<&String>) -> Vec<String> {
     match level {
         Some(level) => of_level(row, level),

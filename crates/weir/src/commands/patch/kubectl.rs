@@ -3,18 +3,16 @@
 use serde_json::{Value, json};
 use weir_kube::ObjectRef;
 
-/// Whether a strategic patch is known for an object.
+/// Returns true if Kubernetes has a strategic merge patch for the object.
 pub(super) fn is_workload(object: &ObjectRef) -> bool {
     object.api == "apps/v1"
 }
 
-/// What a strategic patch, which is that of a workload, says of a value: of an element of a list that it goes, where nothing is
-/// to be there; of an object that takes the place of `other`, which of its fields go.
+/// Converts a value for a strategic patch of a workload. Null for an element of a list becomes its deletion. For an
+/// object that replaces `other`, the fields that only `other` has become null.
 pub(super) fn in_strategic(at: &str, value: Value, other: Option<&Value>) -> Value {
     let last = at.rsplit('/').next().unwrap_or_default();
-    let element = last
-        .strip_prefix('[')
-        .and_then(|step| step.strip_suffix(']')?.split_once('='));
+    let element = last.strip_prefix('[').and_then(|step| step.strip_suffix(']')?.split_once('='));
     match (element, value) {
         (Some((field, is)), Value::Null) => {
             json!({"$patch": "delete", field: is.replace("~1", "/").replace("~0", "~")})
@@ -29,16 +27,14 @@ pub(super) fn in_strategic(at: &str, value: Value, other: Option<&Value>) -> Val
     }
 }
 
-/// A JSON merge patch (RFC 7396); of a workload a strategic one, which keeps what else its containers have.
+/// Returns the command for a JSON merge patch (RFC 7396); for a workload, a strategic one, which keeps the other fields
+/// of its containers.
 pub(super) fn merge((object, patch): (&ObjectRef, &Value)) -> String {
-    let kind = match is_workload(object) {
-        true => "strategic",
-        false => "merge",
-    };
+    let kind = if is_workload(object) { "strategic" } else { "merge" };
     command(object, kind, patch)
 }
 
-/// A JSON patch (RFC 6902) that does nothing where something else stands than is known.
+/// Returns the command for a JSON patch (RFC 6902) that does nothing unless the present value is `now`.
 pub(super) fn replace(object: &ObjectRef, at: &str, (now, wanted): (&Value, &Value)) -> String {
     let patch = json!([
         {"op": "test", "path": at, "value": now},
@@ -48,15 +44,8 @@ pub(super) fn replace(object: &ObjectRef, at: &str, (now, wanted): (&Value, &Val
 }
 
 fn command(object: &ObjectRef, kind: &str, patch: &Value) -> String {
-    let ObjectRef {
-        api,
-        resource,
-        namespace,
-        name,
-        ..
-    } = object;
-    let group = api.rsplit_once('/').map(|(group, _)| format!(".{group}"));
-    let group = group.unwrap_or_default();
+    let ObjectRef { api, resource, namespace, name, .. } = object;
+    let group = api.rsplit_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
     let patch = patch.to_string().replace('\'', r"'\''");
     format!(
         "kubectl patch {resource}{group}/{name} --namespace {namespace} --type {kind} --patch '{patch}'\n"
@@ -81,11 +70,7 @@ mod tests {
                 Value::Null,
                 json!({"$patch": "delete", "topologyKey": "kubernetes.io/hostname"}),
             ),
-            (
-                selector,
-                json!({"pool": "a"}),
-                json!({"pool": "a", "zone": null}),
-            ),
+            (selector, json!({"pool": "a"}), json!({"pool": "a", "zone": null})),
             (selector, Value::Null, Value::Null),
             ("/spec/template/spec/tolerations", json!([]), json!([])),
             ("/spec/replicas", json!(2), json!(2)),

@@ -1,7 +1,7 @@
-//! `weir patch`: what an arm changes, as a diff of the user's own configuration.
+//! `weir patch`: an arm's changes, as a diff of the user's own configuration.
 //!
-//! Nothing is applied: a person reads the diff, and decides. Where weir wrote the configuration itself
-//! there is no file of the user's, and the changed directives are printed instead.
+//! Nothing is applied: a person reads the diff, and decides. If weir wrote the configuration itself, the user has no
+//! file to compare, and the changed directives are printed instead.
 
 pub(crate) mod choice;
 mod commands;
@@ -25,7 +25,6 @@ use crate::commands::report;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Runs the command.
 pub(crate) fn run(args: &PatchArgs) -> Result<ExitCode, Failure> {
     let run = report::read(&args.run)?;
     let findings = weir_analysis::analyze(&run);
@@ -58,13 +57,11 @@ pub(crate) fn run(args: &PatchArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The catalog that the run was made with, with the defaults of the version that the arm ran.
+/// Returns the catalog of the run, with the defaults of the version that the arm ran.
 fn catalog(run: &Run, arm: &Arm) -> Result<Catalog, Failure> {
     let mut rows = run.header.rows.iter();
     let catalog = rows
-        .try_fold(Catalog::builtin(), |catalog, (file, text)| {
-            catalog.with_rows(file, text)
-        })
+        .try_fold(Catalog::builtin(), |catalog, (file, text)| catalog.with_rows(file, text))
         .map_err(Failure::failed)?;
     let program = run.records.iter().find_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm.name => Some(&*proxy.program),
@@ -77,7 +74,7 @@ fn catalog(run: &Run, arm: &Arm) -> Result<Catalog, Failure> {
     })
 }
 
-/// What is printed of a run is applied to a system.
+/// Refuses a run that others could have written: its patch is meant to be applied to a system.
 fn must_be_ours(run: &Run) -> Result<(), Failure> {
     weir_files::only_ours_named(&run.dir).map_err(|why| {
         Failure::input(format!("others could have written this patch: {why}"))
@@ -85,7 +82,7 @@ fn must_be_ours(run: &Run) -> Result<(), Failure> {
     })
 }
 
-/// Prints the diff that the lab kept, and says how to apply it.
+/// Prints the diff that the lab kept, and the command to apply it.
 fn of_own_configuration(
     run: &Run,
     choice: &Choice<'_>,
@@ -93,41 +90,29 @@ fn of_own_configuration(
     file: &Path,
 ) -> Result<(), Failure> {
     let arm = &choice.arm.name;
-    let name = match revert {
-        false => weir_lab::PATCH,
-        true => weir_lab::REVERT,
-    };
+    let name = if revert { weir_lab::REVERT } else { weir_lab::PATCH };
     if !is_arm_name(arm) {
-        return Err(Failure::input(format!(
-            "`{arm}` is not a valid name for an arm"
-        )));
+        return Err(Failure::input(format!("`{arm}` is not a valid name for an arm")));
     }
     must_be_ours(run)?;
     let path = run.dir.join("arms").join(arm).join(name);
-    let diff =
-        weir_files::read(&path).and_then(|diff| String::from_utf8(diff).map_err(io::Error::other));
-    let diff = diff.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Failure::failed(format!(
-            "{} is not there: the run has not started the arm {arm}",
-            path.display()
-        ))
-        .hint("`weir run --resume` goes on with a run that was stopped"),
-        _ => Failure::failed(format!("cannot read {}: {error}", path.display())),
-    })?;
+    let diff = weir_files::read(&path)
+        .and_then(|diff| String::from_utf8(diff).map_err(io::Error::other))
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure::failed(format!(
+                "{} is not there: the run has not started the arm {arm}",
+                path.display()
+            ))
+            .hint("`weir run --resume` goes on with a run that was stopped"),
+            _ => Failure::failed(format!("cannot read {}: {error}", path.display())),
+        })?;
     tell(&[format!("{arm}: {}", choice.verdict)]);
     if diff.is_empty() {
-        tell(&[format!(
-            "{arm} changes nothing in {}: there is nothing to apply",
-            file.display()
-        )]);
+        tell(&[format!("{arm} changes nothing in {}: there is nothing to apply", file.display())]);
         return Ok(());
     }
     show(&diff)?;
-    let what = if revert {
-        "takes it back"
-    } else {
-        "applies it"
-    };
+    let what = if revert { "takes it back" } else { "applies it" };
     tell(&[
         format!(
             "`patch -d / -p1 < FILE` {what}, with this output in FILE; --dry-run first shows whether it fits"
@@ -140,8 +125,8 @@ fn of_own_configuration(
     Ok(())
 }
 
-/// Writes a diff whole where it is to be applied; a terminal shows it without the secrets in the lines
-/// around a change, which somebody may look at over a shoulder.
+/// Prints a diff. A terminal shows it without the secrets in the lines around a change, which somebody may see over a
+/// shoulder; any other output gets it whole, since it may be applied.
 fn show(diff: &str) -> Result<(), Failure> {
     if !terminal::is_on_stdout() {
         return terminal::print_as_it_is(diff);
@@ -150,7 +135,7 @@ fn show(diff: &str) -> Result<(), Failure> {
     terminal::print(&shown)?;
     if shown != diff {
         tell(&[
-            "secrets are masked here; `weir patch … > FILE` writes what can be applied".to_owned(),
+            "secrets are masked here; `weir patch … > FILE` writes what can be applied".to_owned()
         ]);
     }
     Ok(())
@@ -166,10 +151,7 @@ fn of_written_one(
     let (arm, kind) = (choice.arm, study.proxy_of(choice.arm).kind);
     tell(&[
         format!("{}: {}", arm.name, choice.verdict),
-        format!(
-            "this run has no configuration of yours: weir wrote the one of {}",
-            arm.name
-        ),
+        format!("this run has no configuration of yours: weir wrote the one of {}", arm.name),
     ]);
     if revert && arm.proxy.is_some() {
         tell(&["it is another proxy than the baseline: there is nothing to go back to".to_owned()]);
@@ -177,9 +159,10 @@ fn of_written_one(
     }
     let lines = directives::lines(study, catalog, arm, revert);
     if lines.is_empty() {
-        let no = match arm.changes.is_empty() {
-            true => "it changes no setting",
-            false => "what it changes is no part of the configuration",
+        let no = if arm.changes.is_empty() {
+            "it changes no setting"
+        } else {
+            "what it changes is no part of the configuration"
         };
         tell(&[no.to_owned()]);
         return Ok(());
@@ -189,10 +172,7 @@ fn of_written_one(
         (false, None) => "the directives that it changes, to be copied by hand",
         (false, Some(_)) => "the directives that the study sets, to be copied by hand",
     };
-    let place = format!(
-        "{what}, each with its place in a configuration of {}:",
-        kind.title()
-    );
+    let place = format!("{what}, each with its place in a configuration of {}:", kind.title());
     tell(&[place]);
     if lines.iter().any(|line| line.contains("{logs}")) {
         tell(&["{logs} stands for the folder of its logs".to_owned()]);
@@ -200,12 +180,11 @@ fn of_written_one(
     terminal::print(&(lines.join("\n") + "\n"))
 }
 
-/// What an arm has besides its configuration, and a diff cannot carry over. Of another proxy than the
-/// baseline's all of it is its own.
+/// Lists an arm's settings outside its configuration, which a diff cannot contain. Settings that are the baseline's are
+/// left out, unless the arm has another proxy.
 fn beside(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<String> {
     let proxy = study.proxy_of(arm);
-    let base = study.arms.first().filter(|_| arm.proxy.is_none());
-    let base = base.map(|arm| &arm.settings);
+    let base = study.arms.first().filter(|_| arm.proxy.is_none()).map(|arm| &arm.settings);
     let own = arm.settings.iter().filter(|(id, level)| {
         let row = catalog.get(proxy.kind, id);
         let is_printed = row.is_none_or(|row| match proxy.configuration {
@@ -216,16 +195,14 @@ fn beside(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<String> {
         !is_printed && !is_baselines
     });
     let own: Vec<String> = own.map(|(id, level)| format!("{id} = {level}")).collect();
-    match own.is_empty() {
-        true => Vec::new(),
-        false => vec![format!(
-            "the arm also has, outside of configuration files: {}",
-            own.join(", ")
-        )],
+    if own.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!("the arm also has, outside of configuration files: {}", own.join(", "))]
     }
 }
 
-/// Whether a row is written into a file: not into the program's arguments or environment alone.
+/// Returns true if a parameter is written to a file, not only to the program's arguments or environment.
 fn is_in_file(row: &Parameter) -> bool {
     let mut contexts = row.writes.iter().map(|write| write.context.name());
     row.scope.is_configuration() && contexts.any(|it| !matches!(it, "arguments" | "environment"))

@@ -1,4 +1,6 @@
-//! The live view as lines of text: what is known, fitted to the terminal.
+//! The live view as lines of text, fitted to the terminal.
+
+use std::fmt::Write;
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
@@ -11,13 +13,13 @@ use super::state::{Bracket, State, shown};
 use crate::progress::Lines;
 use crate::progress::phrases::whole_seconds;
 
-/// Columns of what stands before a figure.
+/// Columns of the label before a figure.
 const LABEL: usize = 10;
-/// From so many columns on there is room for everything.
+/// Columns from which there is room for everything.
 const WIDE: usize = 60;
 const HELP: &str = "q: lines instead · Ctrl-C: end and report";
 
-/// Draws everything.
+/// Draws the whole view.
 pub(super) fn page(state: &State, lines: &Lines, is_colored: bool, buffer: &mut Buffer) {
     let area = buffer.area;
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -61,9 +63,7 @@ fn load_page(state: &State, load: &LoadState, width: usize) -> Vec<Line<'static>
     };
     let left = std::time::Duration::from_secs_f64(load.left.max(0.0));
     let left = format!("{} left", number::length(whole_seconds(left)));
-    let asked = state
-        .asked
-        .map_or(String::new(), |rate| format!(" of {}", number::rate(rate)));
+    let asked = state.asked.map_or(String::new(), |rate| format!(" of {}", number::rate(rate)));
     let now = state.rates.back().copied().unwrap_or(0.0);
     let mut page = vec![
         bar(phase, share, &left, width),
@@ -74,17 +74,11 @@ fn load_page(state: &State, load: &LoadState, width: usize) -> Vec<Line<'static>
             width,
         ),
     ];
-    page.push(row(
-        "in flight",
-        vec![Span::raw(match width < WIDE {
-            true => number::count(load.in_flight),
-            false => format!(
-                "{}, {} open",
-                number::count(load.in_flight),
-                number::plural(load.open, "connection")
-            ),
-        })],
-    ));
+    let mut in_flight = number::count(load.in_flight);
+    if width >= WIDE {
+        let _ = write!(in_flight, ", {} open", number::plural(load.open, "connection"));
+    }
+    page.push(row("in flight", vec![Span::raw(in_flight)]));
     let Some(interval) = &state.interval else {
         return page;
     };
@@ -94,10 +88,7 @@ fn load_page(state: &State, load: &LoadState, width: usize) -> Vec<Line<'static>
     page.extend(quantiles(&interval.interval, &interval.so_far, width));
     page.push(Line::default());
     page.extend(errors(&interval.so_far));
-    page.push(row(
-        "validity",
-        vec![validity(interval.validity), Span::raw(" so far")],
-    ));
+    page.push(row("validity", vec![validity(interval.validity), Span::raw(" so far")]));
     page.extend(interval.reasons.iter().map(|reason| {
         let text = shown(&format!(" {}: {}", reason.rule, reason.seen));
         row("", vec![validity(reason.validity), Span::raw(text)])
@@ -105,7 +96,7 @@ fn load_page(state: &State, load: &LoadState, width: usize) -> Vec<Line<'static>
     page
 }
 
-/// Quantiles of the last interval and of everything so far.
+/// Returns lines with quantiles of the last interval and of everything so far.
 fn quantiles(last: &LoadFigures, all: &LoadFigures, width: usize) -> Vec<Line<'static>> {
     type Column = (&'static str, fn(&Quantiles) -> u64);
     const COLUMNS: [Column; 5] = [
@@ -115,27 +106,21 @@ fn quantiles(last: &LoadFigures, all: &LoadFigures, width: usize) -> Vec<Line<'s
         ("p90", |times| times.p90),
         ("p99.9", |times| times.p99_9),
     ];
-    let shown: Vec<Column> = match width < WIDE {
-        true => COLUMNS[..3].to_vec(),
-        false => [0, 3, 1, 4, 2].map(|place| COLUMNS[place]).to_vec(),
+    let shown: Vec<Column> = if width < WIDE {
+        COLUMNS[..3].to_vec()
+    } else {
+        [0, 3, 1, 4, 2].map(|place| COLUMNS[place]).to_vec()
     };
     let cells = |text: &dyn Fn(&Column) -> String| {
-        let cells = shown.iter().map(|column| format!("{:>9}", text(column)));
-        cells.collect::<String>()
+        shown.iter().map(|column| format!("{:>9}", text(column))).collect::<String>()
     };
     let of = |figures: &LoadFigures| {
         let times = figures.response_time;
-        vec![Span::raw(cells(&|(_, value)| {
-            number::time(value(&times) as f64)
-        }))]
+        vec![Span::raw(cells(&|(_, value)| number::time(value(&times) as f64)))]
     };
     let label = format!("last {:.0} s", last.seconds);
     vec![
-        dim(format!(
-            "{:LABEL$}{}",
-            "response",
-            cells(&|(name, _)| (*name).to_owned())
-        )),
+        dim(format!("{:LABEL$}{}", "response", cells(&|(name, _)| (*name).to_owned()))),
         row(&label, of(last)),
         row("so far", of(all)),
     ]
@@ -146,10 +131,7 @@ fn errors(all: &LoadFigures) -> Vec<Line<'static>> {
         return vec![row("errors", vec![Span::raw("0")])];
     }
     let total = number::count(all.errors_total());
-    let mut page = vec![row(
-        "errors",
-        vec![Span::styled(total, Style::new().fg(Color::Red))],
-    )];
+    let mut page = vec![row("errors", vec![Span::styled(total, Style::new().fg(Color::Red))])];
     page.extend(all.errors.iter().take(3).map(|error| {
         let text = format!("{:>9} {}", number::count(error.count), shown(&error.words));
         row("", vec![Span::raw(text)])
@@ -175,12 +157,7 @@ fn run_page(state: &State, lines: &Lines, width: usize) -> Vec<Line<'static>> {
         page.push(bar("load", share, &blocks, width));
         let rate = state.rates.back().copied().unwrap_or(0.0);
         let rate = format!("{}/s", number::rate(rate));
-        page.push(over_time(
-            "baseline",
-            &rate,
-            state.rates.iter().copied(),
-            width,
-        ));
+        page.push(over_time("baseline", &rate, state.rates.iter().copied(), width));
     }
     if !state.verdicts.is_empty() {
         page.push(Line::default());
@@ -190,15 +167,14 @@ fn run_page(state: &State, lines: &Lines, width: usize) -> Vec<Line<'static>> {
     }
     if !state.brackets.is_empty() {
         page.push(Line::default());
-        page.push(dim(
-            "between which rates each arm's capacity is, in requests/s",
-        ));
+        page.push(dim("between which rates each arm's capacity is, in requests/s"));
         page.extend(state.brackets.iter().map(|one| bracket(one, width)));
     }
     page
 }
 
-/// `tuned  ▲ better  1.05–1.12  ├──●─┤`: on a wide terminal with a picture of the interval.
+/// Returns the line of a comparison: `tuned  ▲ better  1.05–1.12  ├──●─┤`. A wide terminal gets a picture of the
+/// interval.
 fn verdict(one: &Verdict, extent: f64, width: usize) -> Line<'static> {
     let (sign, color) = match one.verdict.as_str() {
         "better" => ("▲", Color::Green),
@@ -207,9 +183,10 @@ fn verdict(one: &Verdict, extent: f64, width: usize) -> Line<'static> {
         "invalid" => ("×", Color::Red),
         _ => ("○", Color::Yellow),
     };
-    let name = match width < WIDE {
-        true => format!("{:.14}", one.arm),
-        false => format!("{} {}", one.arm, one.metric),
+    let name = if width < WIDE {
+        format!("{:.14}", one.arm)
+    } else {
+        format!("{} {}", one.arm, one.metric)
     };
     let column = if width < WIDE { 15 } else { width / 3 };
     let name = shown(&name);
@@ -236,16 +213,18 @@ fn verdict(one: &Verdict, extent: f64, width: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// How far from 1 the picture of intervals goes: it follows the estimates, so that intervals are seen to shrink.
+/// Returns the distance from 1 that pictures of intervals cover. It follows the estimates, so that intervals visibly
+/// shrink.
 fn extent(verdicts: &[Verdict]) -> f64 {
-    let far = verdicts.iter().filter_map(|one| one.ratio);
-    let far = far
+    verdicts
+        .iter()
+        .filter_map(|one| one.ratio)
         .filter(|ratio| ratio.is_finite())
-        .map(|ratio| (ratio - 1.0).abs() * 1.5);
-    far.fold(0.05, f64::max)
+        .map(|ratio| (ratio - 1.0).abs() * 1.5)
+        .fold(0.05, f64::max)
 }
 
-/// An interval around its estimate, with 1 in the middle.
+/// Draws an interval around its estimate, with 1 in the middle.
 fn forest((low, high): (f64, f64), ratio: f64, extent: f64, width: usize) -> String {
     let last = width.saturating_sub(1) as f64;
     let place = |value: f64| {
@@ -266,7 +245,8 @@ fn forest((low, high): (f64, f64), ratio: f64, extent: f64, width: usize) -> Str
     cells.collect()
 }
 
-/// `stock  9,000–10,200  ░░░████░░  9,000/s held for 65 s`: what is left of the first bracket, and the claim so far.
+/// Returns the line of a search: `stock  9,000–10,200  ░░░████░░  9,000/s held for 65 s`, with the rest of the first
+/// bracket, and the claim so far.
 fn bracket(one: &Bracket, width: usize) -> Line<'static> {
     let column = if width < WIDE { 12 } else { width / 4 };
     let name = shown(&one.now.arm);
@@ -274,10 +254,7 @@ fn bracket(one: &Bracket, width: usize) -> Line<'static> {
     let Some((low, high)) = one.now.between else {
         return Line::from(text + "nothing is known yet");
     };
-    text += &format!(
-        "{:>17} ",
-        format!("{}–{}", number::rate(low), number::rate(high))
-    );
+    text += &format!("{:>17} ", format!("{}–{}", number::rate(low), number::rate(high)));
     let held = match one.now.held {
         Some(held) if width >= WIDE => {
             let rate = number::rate(held.rate);
@@ -292,15 +269,9 @@ fn bracket(one: &Bracket, width: usize) -> Line<'static> {
         let share = (value - first) / (last - first).max(1e-9);
         (share * room.saturating_sub(1) as f64).round() as usize
     };
-    let cells = (0..room).map(|at| match (place(low)..=place(high)).contains(&at) {
-        true => '█',
-        false => '░',
-    });
-    let color = if one.is_done {
-        Color::Green
-    } else {
-        Color::Cyan
-    };
+    let cells =
+        (0..room).map(|at| if (place(low)..=place(high)).contains(&at) { '█' } else { '░' });
+    let color = if one.is_done { Color::Green } else { Color::Cyan };
     Line::from(vec![
         Span::raw(text),
         Span::styled(cells.collect::<String>(), Style::new().fg(color)),
@@ -308,7 +279,7 @@ fn bracket(one: &Bracket, width: usize) -> Line<'static> {
     ])
 }
 
-/// `measuring  ██████░░░░  18 s left`.
+/// Returns a progress bar: `measuring  ██████░░░░  18 s left`.
 fn bar(label: &str, share: f64, text: &str, width: usize) -> Line<'static> {
     let beside = LABEL + text.chars().count() + 1;
     let room = width.saturating_sub(beside).min(60);
@@ -323,7 +294,7 @@ fn bar(label: &str, share: f64, text: &str, width: usize) -> Line<'static> {
     )
 }
 
-/// A figure, and how it went, in what is left of the line.
+/// Returns a line with a figure, and bars of its values over time in the remaining columns.
 fn over_time(
     label: &str,
     figure: &str,
@@ -334,17 +305,17 @@ fn over_time(
     let figure = format!("{figure:<20} ");
     let room = width.saturating_sub(LABEL + figure.chars().count());
     let top = values.clone().fold(0.0, f64::max);
-    let bar = |value: f64| BARS[((value / top.max(1e-9) * 8.0).ceil() as usize).clamp(1, 8) - 1];
-    let mut latest: Vec<char> = values.rev().take(room).map(bar).collect();
+    let mut latest: Vec<char> = values
+        .rev()
+        .take(room)
+        .map(|value| BARS[((value / top.max(1e-9) * 8.0).ceil() as usize).clamp(1, 8) - 1])
+        .collect();
     latest.reverse();
     row(
         label,
         vec![
             Span::raw(figure),
-            Span::styled(
-                latest.into_iter().collect::<String>(),
-                Style::new().fg(Color::Cyan),
-            ),
+            Span::styled(latest.into_iter().collect::<String>(), Style::new().fg(Color::Cyan)),
         ],
     )
 }
@@ -360,10 +331,7 @@ fn validity(validity: Validity) -> Span<'static> {
 }
 
 fn row(label: &str, spans: Vec<Span<'static>>) -> Line<'static> {
-    let label = Span::styled(
-        format!("{label:LABEL$}"),
-        Style::new().add_modifier(Modifier::DIM),
-    );
+    let label = Span::styled(format!("{label:LABEL$}"), Style::new().add_modifier(Modifier::DIM));
     Line::from_iter(std::iter::once(label).chain(spans))
 }
 
@@ -375,15 +343,12 @@ fn dim(text: impl Into<String>) -> Line<'static> {
     Line::styled(text.into(), Style::new().add_modifier(Modifier::DIM))
 }
 
-/// The text, shortened to so many characters.
+/// Shortens the text to at most `most` characters.
 fn fitted(text: &str, most: usize) -> String {
-    match text.chars().count() > most {
-        true => text
-            .chars()
-            .take(most.saturating_sub(1))
-            .chain(['…'])
-            .collect(),
-        false => text.to_owned(),
+    if text.chars().count() > most {
+        text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 

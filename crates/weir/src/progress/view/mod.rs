@@ -1,6 +1,6 @@
-//! The live view: what happens, drawn four times a second, until the work is done or somebody presses `q`.
+//! The live view: progress, drawn four times a second, until the work is done or the user presses `q`.
 //!
-//! What is known is [`state::State`]; [`draw`] makes lines of it; [`screen`] is the terminal.
+//! [`state::State`] holds the data; [`draw`] makes lines of it; [`screen`] is the terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,25 +23,24 @@ use state::State;
 
 /// Columns and lines that the view needs.
 pub(super) const LEAST: (u16, u16) = (40, 10);
-/// From one picture to the next.
+/// Time between drawings.
 const EVERY: Duration = Duration::from_millis(250);
-/// A load that is shorter than this is over before anybody has read the view.
+/// Length of a load, seconds, below which no view is shown by default: it would be over before anybody could read it.
 const SHORTEST_S: f64 = 5.0;
 
-/// How long connections may take to open before the view shows that.
+/// Time that connections may take to open before the view shows that.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether there is a terminal that the view can have.
+/// Returns true if there is a terminal for the view.
 pub(super) fn is_possible() -> bool {
-    let fits = |(columns, lines)| columns >= LEAST.0 && lines >= LEAST.1;
-    terminal::can_draw() && screen::size().is_some_and(fits)
+    terminal::can_draw()
+        && screen::size().is_some_and(|(columns, lines)| columns >= LEAST.0 && lines >= LEAST.1)
 }
 
-/// The live view.
 pub(crate) struct View {
     state: State,
     lines: Lines,
-    /// Shorter loads are told in lines.
+    /// Length in seconds below which a load is shown as lines.
     shortest_s: f64,
     terminal: Option<Terminal<Screen>>,
     is_closed: bool,
@@ -50,10 +49,10 @@ pub(crate) struct View {
     signals: Option<Signals>,
 }
 
-/// What stops or ends the process without asking it, with the terminal in the view's hands.
+/// Handlers of signals that stop or end the process at once, to restore the terminal before.
 struct Signals {
     came: Vec<(i32, Arc<AtomicBool>)>,
-    /// From here on they do what they always do.
+    /// Flag that gives the signals their default effect again.
     default: Arc<AtomicBool>,
 }
 
@@ -78,7 +77,7 @@ impl Signals {
 }
 
 impl View {
-    /// Opened by the first event.
+    /// Creates a view, which the first event opens.
     pub(super) fn new(is_asked_for: bool) -> View {
         View {
             state: State::default(),
@@ -104,7 +103,7 @@ impl View {
         }
     }
 
-    /// Gives the terminal back; what happens from here on is told in lines, after those that stay.
+    /// Releases the terminal. From then on events are shown as lines, after those that stay.
     fn close(&mut self) {
         self.terminal = None;
         screen::leave();
@@ -131,7 +130,7 @@ impl View {
         }
     }
 
-    /// Ctrl-Z and Ctrl-\ do what they always do, with the terminal as it was.
+    /// Gives Ctrl-Z and Ctrl-\ their usual effect, with the terminal restored before.
     fn obey(&mut self) {
         let Some(signal) = self.signals.as_ref().and_then(Signals::come) else {
             return;
@@ -139,11 +138,10 @@ impl View {
         screen::leave();
         let _ = low_level::emulate_default_handler(signal);
         // Stopped, and continued: perhaps in the background, where nothing is drawn.
-        match screen::size().is_some() && screen::enter().is_ok() {
-            true => {
-                let _ = self.terminal.as_mut().map(Terminal::clear);
-            }
-            false => self.close(),
+        if screen::size().is_some() && screen::enter().is_ok() {
+            let _ = self.terminal.as_mut().map(Terminal::clear);
+        } else {
+            self.close();
         }
     }
 }

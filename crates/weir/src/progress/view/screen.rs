@@ -1,4 +1,4 @@
-//! The terminal while the live view has it, and giving it back whatever happens.
+//! The terminal during the live view, and its restoration whatever happens.
 //!
 //! ratatui's usual backends read the keyboard in raw mode, in which Ctrl-C is a key like any other. Here it stays a
 //! signal to everybody in the foreground, as without a view: only line editing and echo are off.
@@ -17,21 +17,23 @@ use rustix::termios::{
 
 use crate::terminal;
 
-/// To the other screen and back (xterm's private mode 1049), with the cursor hidden meanwhile (25).
+/// Control sequences that switch to the other screen and back (xterm's private mode 1049), with the cursor hidden
+/// meanwhile (25).
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// How the terminal was before the view had it; `None`: the view has it not.
+/// Settings of the terminal before the view; `None` if the view does not have the terminal.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Columns and lines; `None` where there is no terminal to show anything on and to read keys from, or others have it.
+/// Returns columns and lines; `None` if there is no terminal for output and keys, or another process group is in the
+/// foreground.
 pub(super) fn size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(stderr()).ok()?;
     let is_ours = tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp());
     is_ours.then_some((size.ws_col, size.ws_row))
 }
 
-/// Takes the terminal.
+/// Takes the terminal for the view.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -45,7 +47,7 @@ pub(super) fn enter() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the terminal back, if the view has it.
+/// Restores the terminal, if the view has it.
 pub(crate) fn leave() {
     let last = give_back();
     if !last.is_empty() {
@@ -53,8 +55,8 @@ pub(crate) fn leave() {
     }
 }
 
-/// Gives the terminal back but for the screen: what is to be written for that, which is nothing where the view has not
-/// got the terminal.
+/// Restores the terminal's settings, and returns the bytes to write to restore its screen: none if the view does not
+/// have the terminal.
 pub(crate) fn give_back() -> &'static [u8] {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     match before {
@@ -66,15 +68,12 @@ pub(crate) fn give_back() -> &'static [u8] {
     }
 }
 
-/// Whether the view has the terminal.
+/// Returns true if the view has the terminal.
 pub(super) fn is_entered() -> bool {
-    BEFORE
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .is_some()
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner).is_some()
 }
 
-/// Whether somebody has pressed `q`.
+/// Returns true if the user has pressed `q`.
 pub(super) fn is_left() -> bool {
     let mut keys = [0; 64];
     let input = stdin();
@@ -85,7 +84,7 @@ pub(super) fn is_left() -> bool {
             .is_ok_and(|read| keys[..read].iter().any(|key| matches!(key, b'q' | b'Q')))
 }
 
-/// Where ratatui draws: what changed is written at once.
+/// Backend of ratatui: changes are written at once.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     waiting: Vec<u8>,
@@ -153,10 +152,7 @@ impl Backend for Screen {
 
     fn window_size(&mut self) -> io::Result<WindowSize> {
         let columns_rows = self.size()?;
-        Ok(WindowSize {
-            columns_rows,
-            pixels: Size::ZERO,
-        })
+        Ok(WindowSize { columns_rows, pixels: Size::ZERO })
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -169,7 +165,7 @@ impl Backend for Screen {
     }
 }
 
-/// SGR (ECMA-48 §8.3.117).
+/// Returns the control sequence for a colour: SGR (ECMA-48 §8.3.117).
 fn select(color: Color, modifier: Modifier) -> String {
     let mut codes = "0".to_owned();
     for (one, code) in [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2")] {

@@ -1,4 +1,4 @@
-//! What the live view knows: events, folded.
+//! Data of the live view, collected from events.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use weir_report::foreign::{masked, visible};
 
 use crate::progress::Event;
 
-/// Points of a line over time at most: one for each column of a wide terminal.
+/// Most points of a line over time: one for each column of a wide terminal.
 const POINTS: usize = 160;
-/// The rate of a load is known anew as often.
+/// Time between calculations of a load's rate.
 const RATE: Duration = Duration::from_secs(1);
 
-/// What the view knows.
+/// Data of the live view.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// What is done, to whom.
+    /// Title: the work, and its server or study.
     pub(super) title: String,
     pub(super) load: Option<LoadState>,
-    /// Requests per second that a load asks for.
+    /// Requests per second that a load demands.
     pub(super) asked: Option<f64>,
     /// Responses per second over time: a load's, or the baseline's of a run.
     pub(super) rates: VecDeque<f64>,
@@ -29,17 +29,17 @@ pub(super) struct State {
     pub(super) interval: Option<LoadInterval>,
     /// p99 over time, in nanoseconds.
     pub(super) p99s: VecDeque<f64>,
-    /// Blocks done, and all.
+    /// Number of blocks done, and of all blocks.
     pub(super) blocks: Option<(u32, u32)>,
     pub(super) verdicts: Vec<Verdict>,
     pub(super) brackets: Vec<Bracket>,
 }
 
-/// What a search knows of an arm.
+/// State of a search for one arm.
 #[derive(Debug)]
 pub(super) struct Bracket {
     pub(super) now: BracketRecord,
-    /// Where it began to know anything.
+    /// First bracket of the capacity, requests per second; `None` before there is one.
     pub(super) first: Option<(f64, f64)>,
     pub(super) is_done: bool,
 }
@@ -82,21 +82,13 @@ impl State {
                 self.blocks = Some((0, *blocks));
                 self.rates.clear();
             }
-            LabEvent::Block {
-                done,
-                of,
-                baseline_rate,
-                ..
-            } => {
+            LabEvent::Block { done, of, baseline_rate, .. } => {
                 self.blocks = Some((*done, *of));
                 push(&mut self.rates, *baseline_rate);
             }
             LabEvent::TrialEnded { .. } => self.blocks = None,
             LabEvent::Bracket { bracket, .. } => {
-                let known = self
-                    .brackets
-                    .iter_mut()
-                    .find(|known| known.now.arm == bracket.arm);
+                let known = self.brackets.iter_mut().find(|known| known.now.arm == bracket.arm);
                 match known {
                     Some(known) => {
                         known.first = known.first.or(bracket.between);
@@ -110,8 +102,7 @@ impl State {
                 }
             }
             LabEvent::Capacity(found) => {
-                let of_arm = |known: &&mut Bracket| known.now.arm == found.arm;
-                let known = self.brackets.iter_mut().find(of_arm);
+                let known = self.brackets.iter_mut().find(|known| known.now.arm == found.arm);
                 known.into_iter().for_each(|known| known.is_done = true);
             }
             _ => {}
@@ -126,7 +117,7 @@ fn push(values: &mut VecDeque<f64>, value: f64) {
     values.push_back(value);
 }
 
-/// Text that others may have written a part of.
+/// Masks secrets and control characters in text that others may have written.
 pub(super) fn shown(text: &str) -> String {
     masked(&visible(text)).into_owned()
 }

@@ -1,23 +1,23 @@
-//! Limits that a run meets in the middle of it, and signals that it gets: it ends within seconds, says why, and leaves
-//! nothing behind. Where the kernel kills it for want of memory, `weir restore` puts back what it left.
+//! Tests of resource limits and signals in the middle of a run: it ends within seconds, states the reason, and leaves
+//! nothing behind. If the kernel kills it for lack of memory, `weir restore` restores what it left.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use super::*;
 use crate::program::Running;
 
-/// What befalls a run.
+/// A limit or a signal during a run.
 #[derive(Debug, Clone, Copy)]
 enum Hardship {
-    /// A signal by its number (signal(7)), to weir alone.
+    /// A signal by its number (signal(7)), sent to weir alone.
     Signal(i32),
-    /// No process and no thread begins any more (pids.max of its control group).
+    /// Processes and threads can no longer be started (pids.max of its control group).
     Tasks,
-    /// No further file opens (RLIMIT_NOFILE).
+    /// Files can no longer be opened (RLIMIT_NOFILE).
     Files,
-    /// No further memory is mapped (RLIMIT_AS).
+    /// Memory can no longer be mapped (RLIMIT_AS).
     Memory,
-    /// No file grows beyond some KiB (RLIMIT_FSIZE).
+    /// Files cannot grow beyond some KiB (RLIMIT_FSIZE).
     FileSize,
     /// The file system of this folder of the place is full.
     Full(&'static str),
@@ -25,31 +25,24 @@ enum Hardship {
 
 use Hardship::{FileSize, Files, Full, Memory, Signal as Signalled, Tasks};
 
-/// Folders of a run that may each have a file system of their own.
+/// Folders of a run that may each be a file system of their own.
 const SMALL: [&str; 3] = ["a run", "temporary", "journal"];
 
-/// How large each of these is, MiB: more than weir asks for at the begin.
+/// Size of each such file system, MiB: more than weir requires at the begin.
 const MIB: usize = 64;
 
-/// Signals whose default action ends a process or stops it, but those that tell of a crash (signal(7)).
-const SIGNALS: [i32; 24] = [
-    1, 2, 3, 10, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 34, 64,
-];
-/// Those of them that stop it: SIGTSTP, SIGTTIN, SIGTTOU.
+/// Signals whose default action ends a process or stops it, except those that report a crash (signal(7)).
+const SIGNALS: [i32; 24] =
+    [1, 2, 3, 10, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 34, 64];
+/// Signals that stop a process: SIGTSTP, SIGTTIN, SIGTTOU.
 const STOPPING: [i32; 3] = [20, 21, 22];
 
-/// How long a run may take after it: a proxy that cannot start what it needs gets 30 s.
+/// Longest time of a run after the event: a proxy that cannot start what it needs gets 30 s.
 const SECONDS: Duration = Duration::from_secs(45);
 
-/// The hardships of a short test; a long one draws them.
-const SOME: [Hardship; 6] = [
-    Signalled(3),
-    Tasks,
-    Files,
-    Full("a run"),
-    Full("temporary"),
-    FileSize,
-];
+/// Hardships of a short test; a long one draws them at random.
+const SOME: [Hardship; 6] =
+    [Signalled(3), Tasks, Files, Full("a run"), Full("temporary"), FileSize];
 
 #[test]
 fn what_a_run_meets_in_the_middle_ends_it_in_order() {
@@ -63,14 +56,11 @@ fn what_a_run_meets_in_the_middle_ends_it_in_order() {
     if let Err(error) = weir_host::may_have_networks() {
         return skipped(&error.to_string());
     }
-    let chaos = Chaos {
-        seed: seed(),
-        setting,
-        remote: None,
-    };
+    let chaos = Chaos { seed: seed(), setting, remote: None };
     let mut rng = SplitMix64::new(seed());
-    let drawn = number("WEIR_KILLS").map(|count| (0..count).map(|_| Hardship::draw(&mut rng)));
-    let plan: Vec<Hardship> = drawn.map_or_else(|| SOME.to_vec(), Iterator::collect);
+    let plan: Vec<Hardship> = number("WEIR_KILLS")
+        .map(|count| (0..count).map(|_| Hardship::draw(&mut rng)))
+        .map_or_else(|| SOME.to_vec(), Iterator::collect);
     say(&format!("WEIR_KILLS_SEED={}, {setting} is changed", seed()));
     let mut faults = 0;
     for (number, hardship) in plan.into_iter().enumerate() {
@@ -95,7 +85,7 @@ impl Hardship {
         }
     }
 
-    /// What a shell does before it becomes weir.
+    /// Returns the commands of a shell before it becomes weir.
     fn prepared(self, group: &Path) -> String {
         match self {
             Tasks => format!("mkdir {0} && echo $$ >{0}/cgroup.procs", group.display()),
@@ -106,7 +96,7 @@ impl Hardship {
         }
     }
 
-    /// Lets it happen to a weir that lives.
+    /// Applies the hardship to a running weir.
     fn happen(self, run: &Running, group: &Path, scene: &Scene<'_>) {
         match self {
             Signalled(number) => {
@@ -130,24 +120,21 @@ impl Hardship {
         }
     }
 
-    /// The kernel, or the allocator, may kill it: nobody is left to say anything.
+    /// Returns true if the kernel, or the allocator, may kill weir, so that it cannot print a reason.
     fn may_kill(self) -> bool {
         matches!(self, Memory)
     }
 }
 
-/// Lowers the soft limit of a weir that lives.
+/// Lowers the soft limit of a running weir.
 fn limit(run: &Running, resource: Resource, most: u64) {
     let pid = Pid::from_raw(run.pid().cast_signed()).expect("not zero");
-    let limit = Rlimit {
-        current: Some(most),
-        maximum: getrlimit(resource).maximum,
-    };
+    let limit = Rlimit { current: Some(most), maximum: getrlimit(resource).maximum };
     // One that has ended meets no limit.
     let _ = prlimit(Some(pid), resource, limit);
 }
 
-/// By a program, because some numbers have no name.
+/// Sends a signal by kill(1), because some numbers have no name.
 fn signal(pid: u32, number: i32) {
     let mut kill = std::process::Command::new("kill");
     let kill = kill.args([format!("-{number}"), pid.to_string()]);
@@ -164,7 +151,7 @@ impl Chaos {
         Row::missed()
     }
 
-    /// `None`: the run had ended before.
+    /// Runs once with the hardship; `None` if the run had ended before.
     fn try_hardship(
         &self,
         network: Network,
@@ -174,16 +161,8 @@ impl Chaos {
         let before = self.snapshot();
         let scene = self.scene(network, Victim::Weir, rng);
         let group = Path::new("/sys/fs/cgroup/pids");
-        let group = if group.is_dir() {
-            group
-        } else {
-            Path::new("/sys/fs/cgroup")
-        };
-        let group = group.join(format!(
-            "weir-hard-{}-{}",
-            std::process::id(),
-            rng.below(1 << 30)
-        ));
+        let group = if group.is_dir() { group } else { Path::new("/sys/fs/cgroup") };
+        let group = group.join(format!("weir-hard-{}-{}", std::process::id(), rng.below(1 << 30)));
         let begun = Instant::now();
         let mut run = scene.run_behind(&hardship.prepared(&group));
         let due = match rng.below(3) {
@@ -204,9 +183,7 @@ impl Chaos {
         }
         let took = hit.elapsed();
         let at = due.as_secs_f64();
-        let said = ended
-            .as_ref()
-            .map_or("", |ended| last_sentence(&ended.stderr));
+        let said = ended.as_ref().map_or("", |ended| last_sentence(&ended.stderr));
         let mut row = Row::new(format!("at {at:.3} s, ended after {took:.1?} ({said})"));
         // A program that is only being loaded handles no signals.
         let has_begun = scene.place.run_folder().is_dir();
@@ -230,20 +207,18 @@ impl Chaos {
     }
 }
 
-/// Last line of weir's that says why it ended.
+/// Returns weir's last line that gives a reason for its end.
 fn last_sentence(stderr: &str) -> &str {
     let mut lines = stderr.lines().rev();
     lines
         .find(|line| {
-            ["weir: ", "error: "]
-                .iter()
-                .any(|word| line.starts_with(word))
+            ["weir: ", "error: "].iter().any(|word| line.starts_with(word))
                 || line.contains("nterrupted")
         })
         .unwrap_or("")
 }
 
-/// It ended within seconds, with a code of weir's and a sentence.
+/// Checks that weir ended within seconds, with one of its exit codes and a reason.
 fn judge_orderly_end(
     hardship: Hardship,
     ended: &Ended,
@@ -262,9 +237,7 @@ fn judge_orderly_end(
             "?"
         }
     };
-    let is_bug = ["panicked", "a bug in weir"]
-        .iter()
-        .any(|words| ended.stderr.contains(words));
+    let is_bug = ["panicked", "a bug in weir"].iter().any(|words| ended.stderr.contains(words));
     if (row.noticed == "yes" && !is_said) || is_bug {
         row.fault("no clear words".to_owned());
     }

@@ -1,12 +1,12 @@
-//! `kill -9` of weir, its agents, what connects them, and the proxies, at any moment of a run: nothing
-//! is left of it after `weir restore`, and nothing is lost that was recorded.
+//! Tests with `kill -9` of weir, its agents, the connections to them, and the proxies, at any moment of a run: `weir
+//! restore` removes everything that is left, and no record is lost.
 //!
-//! By itself it kills a few times; `WEIR_KILLS=200` makes it the long one (`make kills`). Moments and
-//! victims are drawn from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`).
+//! By default, a few kills are made; `WEIR_KILLS=200` makes many (`make kills`). Moments and victims are drawn from a
+//! seed, which is printed and can be given again (`WEIR_KILLS_SEED`).
 //!
-//! Of everything that a run may leave, only what is this run's own counts: other tests, and other
-//! people, use the machine meanwhile. The one exception are settings of the whole host, which must not
-//! be changed by others; each seed has one that it changes, and several seeds may run at once.
+//! Only traces of this run count: other tests, and other people, use the machine meanwhile. The one exception are
+//! settings of the whole host, which must not be changed by others; each seed changes one of them, and several seeds
+//! may run at once.
 
 mod limits;
 mod panics;
@@ -32,8 +32,8 @@ use scene::{Network, Remote, Scene, When};
 use table::{Row, Table};
 use traces::{Ground, Left, Namespaces, Snapshot};
 
-/// Settings of the whole host that may be one more than they are, for a while. The first three are
-/// about the work of one receiving interrupt and of its queue; the last one is far from any use.
+/// Settings of the whole host that may be increased by one for a while. The first three are about the work of one
+/// receiving interrupt and of its queue; the last one is far from any use.
 const SETTINGS: [&str; 4] = [
     "net.core.netdev_budget_usecs",
     "net.core.netdev_max_backlog",
@@ -41,11 +41,11 @@ const SETTINGS: [&str; 4] = [
     "fs.file-max",
 ];
 
-/// How long what lives may take to end by itself.
+/// Time for processes to end by themselves.
 const REST: Duration = Duration::from_secs(20);
-/// The same where somebody must be asked to end it.
+/// Time for processes to end if they have to be signalled.
 const SHORT_REST: Duration = Duration::from_secs(3);
-/// How often a run may have ended before its victim was there.
+/// Number of runs that may end before their victim exists.
 const TRIES: usize = 6;
 
 /// Victims by the kind of network.
@@ -60,7 +60,7 @@ const ALL: Victims = [
      &[Weir, Agent, SshClient, SshSession, Master, Worker, WeirAndMaster, WeirThenAgent]),
 ];
 
-/// What CI has time for: every victim, and every network.
+/// Kills for CI, which has little time: every victim, and every network.
 const FEW: Victims = [
     (Network::Namespaces, &[Weir, WeirAndMaster, Master]),
     (Network::Loopback, &[WeirAndMaster, Worker]),
@@ -79,11 +79,7 @@ fn nothing_is_left_behind_and_nothing_is_lost() {
     if let Err(error) = weir_host::may_have_networks() {
         return skipped(&error.to_string());
     }
-    let chaos = Chaos {
-        seed,
-        setting,
-        remote: Remote::start(None),
-    };
+    let chaos = Chaos { seed, setting, remote: Remote::start(None) };
     say(&format!("WEIR_KILLS_SEED={seed}, {setting} is changed"));
     let plan = chaos.plan(number("WEIR_KILLS"));
     let lengths = chaos.lengths(&plan);
@@ -104,12 +100,13 @@ struct Chaos {
 }
 
 impl Chaos {
-    /// Who is killed where, in a random order.
+    /// Returns victims with their networks, in random order.
     fn plan(&self, kills: Option<u64>) -> Vec<(Network, Victim)> {
         let of = if kills.is_some() { ALL } else { FEW };
-        let can = |(network, _): &(Network, _)| *network != Network::Ssh || self.remote.is_some();
-        let of = of.into_iter().filter(can);
-        let of = of.flat_map(|(network, victims)| victims.iter().map(move |one| (network, *one)));
+        let of = of
+            .into_iter()
+            .filter(|(network, _)| *network != Network::Ssh || self.remote.is_some())
+            .flat_map(|(network, victims)| victims.iter().map(move |one| (network, *one)));
         let of: Vec<_> = of.collect();
         let kills = kills.map_or(of.len(), |kills| kills as usize);
         let mut plan: Vec<_> = of.iter().cycle().take(kills).copied().collect();
@@ -128,7 +125,7 @@ impl Chaos {
         Snapshot::take(&of_others.map(|name| path_of(name)).collect::<Vec<_>>())
     }
 
-    /// How long an undisturbed run takes, by network kind; it leaves nothing.
+    /// Measures the length of an undisturbed run by network kind, and checks that it leaves nothing.
     fn lengths(&self, plan: &[(Network, Victim)]) -> [Duration; 3] {
         let mut lengths = [Duration::ZERO; 3];
         let networks: BTreeSet<Network> = plan.iter().map(|(network, _)| *network).collect();
@@ -161,7 +158,7 @@ impl Chaos {
         Row::missed()
     }
 
-    /// `None`: the run had ended before.
+    /// Runs once with a kill; `None` if the run had ended before.
     fn attempt(
         &self,
         network: Network,
@@ -200,7 +197,7 @@ impl Chaos {
     }
 }
 
-/// One time in three soon after the victim's birth, else any moment.
+/// Draws a moment: one time in three soon after the victim's start, else any.
 fn moment(length: Duration, rng: &mut SplitMix64) -> When {
     match rng.below(3) {
         0 => When::AfterBirth(Duration::from_millis(40).mul_f64(rng.unit())),
@@ -208,7 +205,7 @@ fn moment(length: Duration, rng: &mut SplitMix64) -> When {
     }
 }
 
-/// weir that was not killed itself says what happened, or has nothing to say because it was over.
+/// Checks the end of a weir that was not killed itself: it reports the kill, or was already finished.
 fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
     if victim.takes_weir() {
         if ended.code.is_some() {
@@ -228,7 +225,7 @@ fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
     }
 }
 
-/// What must not even be there before anybody has restored anything.
+/// Checks for traces that must not exist even before `weir restore`.
 fn judge_left(network: Network, victim: Victim, left: &Left, row: &mut Row) {
     row.left_before = !left.is_nothing();
     let weir_lives = !victim.takes_weir();
@@ -243,7 +240,7 @@ fn judge_left(network: Network, victim: Victim, left: &Left, row: &mut Row) {
     row.left = left.to_string();
 }
 
-/// `weir restore`, after which nothing is left.
+/// Runs `weir restore`, and checks that nothing is left.
 fn restore(before: &Snapshot, scene: &Scene<'_>, seen: &Namespaces, row: &mut Row) {
     for ended in scene.restore() {
         if ended.code != Some(0) {
@@ -257,7 +254,7 @@ fn restore(before: &Snapshot, scene: &Scene<'_>, seen: &Namespaces, row: &mut Ro
     }
 }
 
-/// What is left once nothing lives any more, or after a time.
+/// Returns the remaining traces once no process is left, or after `at_most`.
 fn at_rest(before: &Snapshot, scene: &Scene<'_>, seen: &Namespaces, at_most: Duration) -> Left {
     let grounds: Vec<Ground> = scene.grounds();
     let begun = Instant::now();
@@ -272,11 +269,10 @@ fn at_rest(before: &Snapshot, scene: &Scene<'_>, seen: &Namespaces, at_most: Dur
     }
 }
 
-/// A setting of the whole host that can be changed here.
+/// Returns a setting of the whole host that can be changed here.
 fn setting(seed: u64) -> Option<&'static str> {
     let from = (seed % SETTINGS.len() as u64) as usize;
-    let settings = SETTINGS.iter().cycle().skip(from).take(SETTINGS.len());
-    let mut settings = settings.copied();
+    let mut settings = SETTINGS.iter().cycle().skip(from).take(SETTINGS.len()).copied();
     settings.find(|name| {
         let is_writable = OpenOptions::new().write(true).open(path_of(name)).is_ok();
         // Some kernels have no limit of files at all.
@@ -298,7 +294,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().expect("a number"))
 }
 
-/// The same for all tests here, so that each has a setting of its own.
+/// Returns the seed, which all tests here share, so that each has a setting of its own.
 fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| number("WEIR_KILLS_SEED").unwrap_or_else(of_the_clock))

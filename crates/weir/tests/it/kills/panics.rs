@@ -1,9 +1,9 @@
-//! A panic of weir itself, whichever thread it is in and whatever that holds: what was changed is put back before the
-//! process has ended.
+//! Tests of panics of weir itself, in any thread and whatever that holds: changes are undone before the process has
+//! ended.
 
 use super::*;
 
-/// Where weir panics, and at which pass (`weir_probe::fault`); whose network; what must be said.
+/// Places of panics with the number of the pass (`weir_probe::fault`), the network, and words that must be printed.
 #[rustfmt::skip]
 const FAULTS: [(&str, Network, &[&str]); 7] = [
     // The main thread, in the middle of a trial.

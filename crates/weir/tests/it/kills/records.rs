@@ -1,4 +1,4 @@
-//! What was recorded before a kill is there after it, and the run can be finished.
+//! Checks that records from before a kill remain, and that the run can be finished.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,20 +10,20 @@ use weir_record::Run;
 use super::scene::Scene;
 use crate::program::{Ended, Running};
 
-/// Far longer than anything takes that does not hang.
+/// Limit that only a hanging process reaches.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// What became of the run of a killed weir.
+/// State of a killed weir's run after it was resumed.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
-    /// Lines that were whole and are not there any more, or differ.
+    /// Lines that were complete and are now missing or different.
     pub(crate) lost: usize,
-    /// `None`: there was nothing to resume.
+    /// True if the run was resumed to its end; `None` if there was nothing to resume.
     pub(crate) resumed: Option<bool>,
     pub(crate) faults: Vec<String>,
 }
 
-/// Waits for the end of weir, within bounds.
+/// Waits for the end of weir, for a limited time.
 pub(crate) fn end(mut run: Running) -> Result<Ended, String> {
     let begun = std::time::Instant::now();
     while run.is_alive() {
@@ -35,7 +35,7 @@ pub(crate) fn end(mut run: Running) -> Result<Ended, String> {
     Ok(run.end())
 }
 
-/// The lines of the records that a kill cannot have cut short.
+/// Returns the lines of the records that a kill cannot have cut short.
 pub(crate) fn whole_lines(scene: &Scene<'_>) -> Vec<u8> {
     let mut bytes = fs::read(scene.place.run_folder().join("records.jsonl")).unwrap_or_default();
     let whole = bytes.iter().rposition(|&byte| byte == b'\n');
@@ -43,7 +43,7 @@ pub(crate) fn whole_lines(scene: &Scene<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Goes on with the run to its end and looks at all of it.
+/// Resumes the run to its end, and checks all of it.
 pub(crate) fn recover(scene: &Scene<'_>, before: &[u8]) -> Recovered {
     let mut recovered = Recovered::default();
     match Run::read(&scene.place.run_folder()) {
@@ -65,7 +65,7 @@ impl Recovered {
         self.faults.push(words);
     }
 
-    /// weir was killed before it had written what a run is.
+    /// Checks a run that was killed before its header was written.
     fn never_began(&mut self, scene: &Scene<'_>, before: &[u8], error: &str) {
         self.lost = before.split(|&byte| byte == b'\n').count() - 1;
         if self.lost > 0 {
@@ -108,7 +108,7 @@ impl Recovered {
         self.fault(format!("{} records are not there any more", self.lost));
     }
 
-    /// Every block once, with all its arms and all their histograms.
+    /// Checks that every block is there once, with all its arms and all their histograms.
     fn is_whole(&mut self, scene: &Scene<'_>) {
         let run = match Run::read(&scene.place.run_folder()) {
             Ok(run) => run,
@@ -147,8 +147,8 @@ impl Recovered {
     }
 }
 
-/// Words of weir's, and no panic's.
+/// Returns true if weir printed a message and no panic.
 pub(crate) fn is_clear(ended: &Ended) -> bool {
-    let is_own = |line: &str| line.starts_with("weir: ");
-    ended.stderr.lines().any(is_own) && !ended.stderr.contains("panicked")
+    ended.stderr.lines().any(|line| line.starts_with("weir: "))
+        && !ended.stderr.contains("panicked")
 }

@@ -1,4 +1,4 @@
-//! A run that is to be killed, and the processes that it consists of.
+//! A run that is to be killed, and its processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::place::{self, Place, masters_in, proxies_in};
 use crate::program::{Ended, Running};
 use crate::ssh_support::{self, Host};
 
-/// What ssh reaches: the harness's own sshd on the loopback interface.
+/// Address for ssh: the harness's own sshd on the loopback interface.
 const ADDRESS: &str = "127.0.0.1";
 
-/// How often is looked for a victim.
+/// Time between searches for a victim.
 const LOOK: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,12 +37,12 @@ pub(crate) enum Victim {
     Agent,
     SshClient,
     SshSession,
-    /// The agent up to 300 ms after weir, while it puts things back.
+    /// The agent, up to 300 ms after weir, while it restores settings.
     WeirThenAgent,
 }
 
 impl Victim {
-    /// Something that weir itself outlives.
+    /// Returns true if weir itself survives the kill.
     pub(crate) fn is_proxy(self) -> bool {
         matches!(self, Victim::Master | Victim::Worker)
     }
@@ -65,7 +65,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// `None` where no sshd can be had; the reason is printed. `fault` is where agents panic.
+    /// Starts sshd. Returns `None`, and prints the reason, if it cannot be started. `fault` is the place at which
+    /// agents panic.
     pub(crate) fn start(fault: Option<&str>) -> Option<Remote> {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let ground = Ground {
@@ -86,36 +87,32 @@ impl Remote {
             journal = ground.journal.display(),
         );
         let host = Host::start_with(&line, "")?;
-        Some(Remote {
-            host,
-            ground,
-            _folder: folder,
-        })
+        Some(Remote { host, ground, _folder: folder })
     }
 }
 
-/// nginx's workers are another user when weir is root.
+/// Makes a folder readable by all: nginx's workers are another user when weir is root.
 fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("own folder");
 }
 
-/// One run and where it is.
+/// One run, with its folders and its options.
 pub(crate) struct Scene<'a> {
     pub(crate) place: Place,
     remote: Option<&'a Remote>,
-    /// Behind `weir run` and `weir run --resume`.
+    /// Options after `weir run` and `weir run --resume`.
     options: Vec<String>,
     study: String,
-    /// Whether a pilot takes some seconds first.
+    /// True if a pilot takes some seconds first.
     pub(crate) has_pilot: bool,
-    /// Where `weir run` panics.
+    /// Place at which `weir run` panics.
     pub(crate) fault: Option<&'static str>,
 }
 
 impl<'a> Scene<'a> {
-    /// `setting` is one of the whole host, and the value that an arm is to have; `victim` must be
-    /// there to be killed.
+    /// Prepares a run. `setting` is one of the whole host, with the value for an arm; the study starts the processes
+    /// that `victim` needs.
     pub(crate) fn new(
         network: Network,
         remote: Option<&'a Remote>,
@@ -141,7 +138,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// How long its pilot takes, about.
+    /// Returns the approximate length of the pilot.
     pub(crate) fn pilots(&self) -> Duration {
         Duration::from_secs(if self.has_pilot { 8 } else { 0 })
     }
@@ -177,7 +174,7 @@ impl<'a> Scene<'a> {
         Running::start(&mut command)
     }
 
-    /// The same, in a mount namespace of its own, by a shell that does something first.
+    /// Starts the run in a mount namespace of its own, by a shell that first runs `before`.
     pub(crate) fn run_behind(&self, before: &str) -> Running {
         self.place.write("study.yaml", &self.study);
         let arguments = ["run", "study.yaml", "--out", "a run"];
@@ -201,7 +198,7 @@ impl<'a> Scene<'a> {
         self.weir(&["report", "a run"], &[]).end()
     }
 
-    /// `weir restore` on this host and on the one that ssh reaches.
+    /// Runs `weir restore` on this host and on the host of ssh.
     pub(crate) fn restore(&self) -> Vec<Ended> {
         let own = self.weir(&["restore"], &[]).end();
         let theirs = self.remote.map(|remote| {
@@ -212,23 +209,23 @@ impl<'a> Scene<'a> {
         std::iter::once(own).chain(theirs).collect()
     }
 
-    /// Processes of sshd's for connections that are open.
+    /// Returns the processes of sshd for open connections.
     pub(crate) fn sessions(&self) -> Vec<u32> {
-        let remote = self.remote.map(|remote| remote.host.processes());
-        remote.unwrap_or_default()
+        self.remote.map(|remote| remote.host.processes()).unwrap_or_default()
     }
 
-    /// Where the proxies' folders are.
+    /// Returns the parent of the proxies' folders.
     fn proxies_in(&self) -> PathBuf {
-        let theirs = self.remote.map(|remote| remote.ground.temporary.clone());
-        theirs.unwrap_or_else(|| self.place.temporary())
+        self.remote
+            .map(|remote| remote.ground.temporary.clone())
+            .unwrap_or_else(|| self.place.temporary())
     }
 
     fn masters(&self) -> Vec<u32> {
         masters_in(&self.proxies_in())
     }
 
-    /// Processes below a proxy's first one.
+    /// Returns the proxies' processes except their first ones.
     fn workers(&self) -> Vec<u32> {
         let here = self.proxies_in();
         let masters = masters_in(&here);
@@ -238,8 +235,10 @@ impl<'a> Scene<'a> {
     }
 
     fn agents(&self) -> Vec<u32> {
-        let is_agent = |pid: &u32| command_line(*pid).is_ok_and(|l| l.ends_with("/weir agent"));
-        self.sessions().into_iter().filter(is_agent).collect()
+        self.sessions()
+            .into_iter()
+            .filter(|pid| command_line(*pid).is_ok_and(|l| l.ends_with("/weir agent")))
+            .collect()
     }
 
     fn candidates(&self, victim: Victim, weir: u32) -> Vec<u32> {
@@ -258,7 +257,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Kills when the time has come and there is somebody to kill; says whether there was.
+    /// Kills the victim at its time; returns its description, or `None` if it did not exist.
     pub(crate) fn strike(
         &self,
         run: &mut Running,
@@ -320,7 +319,7 @@ impl<'a> Scene<'a> {
 }
 
 impl Drop for Scene<'_> {
-    /// What a run that failed the harness has left does not disturb the next.
+    /// Kills remaining processes, so that a run that failed a test does not disturb the next.
     fn drop(&mut self) {
         for pid in super::traces::processes_of(&self.grounds()) {
             ssh_support::signal(pid, Signal::KILL);
@@ -328,12 +327,12 @@ impl Drop for Scene<'_> {
     }
 }
 
-/// When a victim is killed.
+/// Moment of a kill.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum When {
-    /// So long after the begin of the run, or when there is one then.
+    /// This long after the begin of the run, or as soon as the victim exists.
     After(Duration),
-    /// So long after the first one was there.
+    /// This long after the victim's start.
     AfterBirth(Duration),
 }
 
@@ -342,22 +341,16 @@ fn kill(pid: u32) {
 }
 
 fn placed(remote: &Remote, together: bool) -> Vec<String> {
-    let roles: &[&str] = match together {
-        true => &["all"],
-        false => &["proxy", "origin"],
-    };
-    let place = |role: &&str| format!("--place={role}={ADDRESS}");
-    roles.iter().map(place).chain(ssh_words(remote)).collect()
+    let roles: &[&str] = if together { &["all"] } else { &["proxy", "origin"] };
+    roles.iter().map(|role| format!("--place={role}={ADDRESS}")).chain(ssh_words(remote)).collect()
 }
 
 fn ssh_words(remote: &Remote) -> Vec<String> {
     let words = remote.host.place().options;
-    let option = |word: String| format!("--ssh-option={word}");
-    words.into_iter().map(option).collect()
+    words.into_iter().map(|word| format!("--ssh-option={word}")).collect()
 }
 
-/// A proxy under test: its name, its settings, one that an arm of its own may have, and whether it has
-/// workers.
+/// A proxy under test: its name, its settings, settings for an arm of its own, and true if it has workers.
 type Kind = (&'static str, &'static str, &'static str, bool);
 
 const HTTPD: &str = "threads_per_child: 16, max_request_workers: 32";
@@ -371,15 +364,15 @@ const KINDS: [Kind; 5] = [
     ("httpd", HTTPD, "keepalive_requests: 50", true),
 ];
 
-/// Two of those that have what is to be killed; they may be the same.
+/// Draws two proxies that have the victim's process; they may be the same.
 fn kinds(victim: Victim, rng: &mut SplitMix64) -> [Kind; 2] {
-    let fit = |(.., has_workers): &&Kind| *has_workers || victim != Victim::Worker;
-    let kinds: Vec<&Kind> = KINDS.iter().filter(fit).collect();
+    let kinds: Vec<&Kind> =
+        KINDS.iter().filter(|(.., has_workers)| *has_workers || victim != Victim::Worker).collect();
     std::array::from_fn(|_| *kinds[rng.below(kinds.len() as u64) as usize])
 }
 
-/// Six blocks of three arms over three instances: two of one proxy, and one of another that may be the
-/// same.
+/// Returns a study: six blocks of three arms over three instances, with two arms of one proxy, and one of another that
+/// may be the same.
 fn study(
     alone: bool,
     has_pilot: bool,
@@ -388,17 +381,11 @@ fn study(
     rng: &mut SplitMix64,
 ) -> String {
     let [(first, settings, own, _), (other, ..)] = kinds(victim, rng);
-    let (network, own) = match alone {
-        true => ("loopback", own),
-        false => ("namespaces", "net.core.somaxconn: 64"),
-    };
+    let (network, own) =
+        if alone { ("loopback", own) } else { ("namespaces", "net.core.somaxconn: 64") };
     let (name, value) = setting;
     let tls = rng.below(4) == 0;
-    let (slice, duration) = if has_pilot {
-        ("auto", "4s")
-    } else {
-        ("50ms", "2s")
-    };
+    let (slice, duration) = if has_pilot { ("auto", "4s") } else { ("50ms", "2s") };
     let instances = 2 + rng.below(2);
     let proxy = format!("{{kind: {first}, settings: {{{settings}}}}}");
     let load = format!(

@@ -1,4 +1,4 @@
-//! What all kills came to.
+//! Results of all kills.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fmt;
 use super::records::Recovered;
 use super::scene::{Network, Victim};
 
-/// What one kill came to.
+/// Result of one kill.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
-    /// Who was killed; empty when every run had ended before.
+    /// Description of the killed process; empty if every run had ended before.
     struck: String,
-    /// Whether weir said anything about it.
+    /// Word for the report that weir made of the kill.
     pub(crate) noticed: &'static str,
     pub(crate) left_before: bool,
     pub(crate) left: String,
@@ -22,14 +22,10 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn new(struck: String) -> Row {
-        Row {
-            struck,
-            noticed: "killed",
-            ..Row::default()
-        }
+        Row { struck, noticed: "killed", ..Row::default() }
     }
 
-    /// Nobody was there to be killed.
+    /// Returns the row for runs that ended before their victim existed.
     pub(crate) fn missed() -> Row {
         Row {
             faults: vec!["every run had ended before its victim was there".to_owned()],
@@ -70,7 +66,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// All of them, by network and victim.
+/// Results by network and victim.
 #[derive(Default)]
 pub(crate) struct Table(BTreeMap<(Network, Victim), Vec<Row>>);
 
@@ -80,10 +76,10 @@ impl Table {
     }
 
     pub(crate) fn faults(&self) -> Vec<String> {
-        let all = self.0.iter();
-        let all = all.flat_map(|(of, rows)| rows.iter().map(move |row| (of, row)));
-        let faulty = all.filter(|(_, row)| !row.faults.is_empty());
-        faulty
+        self.0
+            .iter()
+            .flat_map(|(of, rows)| rows.iter().map(move |row| (of, row)))
+            .filter(|(_, row)| !row.faults.is_empty())
             .map(|((network, victim), row)| format!("{network:?} {victim:?}: {row}"))
             .collect()
     }

@@ -1,4 +1,4 @@
-//! What a run may leave on a host, looked for where the kernel shows it.
+//! Traces that a run may leave on a host, read from the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 
 use weir_host::journal;
 
-/// Values of the whole host that a run could change.
+/// Folders of settings of the whole host that a run could change.
 const FOLDERS: [&str; 2] = ["/proc/sys/fs", "/proc/sys/net/core"];
 
-/// Counters that stand among the settings (Documentation/admin-guide/sysctl/fs.rst), and what is no
-/// setting at all.
+/// Files in these folders that are not settings, such as counters (Documentation/admin-guide/sysctl/fs.rst).
 const NO_SETTINGS: &str = "aio-nr binfmt_misc dentry-state file-nr inode-nr inode-state";
 
-/// A host before a run.
+/// State of a host before a run.
 pub(crate) struct Snapshot {
     settings: BTreeMap<PathBuf, String>,
     links: BTreeSet<String>,
@@ -23,7 +22,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// `but` are settings that others may change meanwhile.
+    /// Records the state. `but` are settings that others may change meanwhile.
     pub(crate) fn take(but: &[PathBuf]) -> Snapshot {
         let mut settings = BTreeMap::new();
         for folder in FOLDERS {
@@ -39,16 +38,18 @@ impl Snapshot {
     }
 
     fn changed(&self) -> Vec<String> {
-        let changed = |(path, before): (&PathBuf, &String)| {
-            let now = fs::read_to_string(path).unwrap_or_default();
-            let name = path.display();
-            (now != *before).then(|| format!("{name}: {} -> {}", before.trim(), now.trim()))
-        };
-        self.settings.iter().filter_map(changed).collect()
+        self.settings
+            .iter()
+            .filter_map(|(path, before)| {
+                let now = fs::read_to_string(path).unwrap_or_default();
+                let name = path.display();
+                (now != *before).then(|| format!("{name}: {} -> {}", before.trim(), now.trim()))
+            })
+            .collect()
     }
 }
 
-/// One that is not there as a folder has no settings.
+/// Collects the settings below a folder; a missing folder has none.
 fn gather(folder: &Path, into: &mut BTreeMap<PathBuf, String>) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_setting = |entry: &DirEntry| {
@@ -69,20 +70,19 @@ fn gather(folder: &Path, into: &mut BTreeMap<PathBuf, String>) {
 
 fn names(folder: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
-    entries.map(name).collect()
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Where a run's own things are: one for each host that takes part.
+/// Folders of a run on one host.
 #[derive(Debug, Clone)]
 pub(crate) struct Ground {
-    /// All of the host's files of the run are below.
+    /// Folder above all files of the run on this host.
     pub(crate) folder: PathBuf,
     pub(crate) temporary: PathBuf,
     pub(crate) journal: PathBuf,
 }
 
-/// What is left of a run.
+/// Traces that are left of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) settings: Vec<String>,
@@ -95,28 +95,24 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// `seen` are the network namespaces of the run's processes while they lived.
+    /// Looks for traces. `seen` are the network namespaces that the run's processes had.
     pub(crate) fn look(before: &Snapshot, grounds: &[Ground], seen: &Namespaces) -> Left {
         let now = names("/sys/class/net");
         let named = names("/run/netns");
         let links = before.links.symmetric_difference(&now);
         let mounts = fs::read_to_string("/proc/self/mountinfo").expect("/proc");
         let folders = |ground: &Ground| names(&ground.temporary.to_string_lossy());
-        let is_held = |ground: &&Ground| journal::pending(&ground.journal).is_ok_and(|p| p.held);
-        let held = grounds.iter().filter(is_held);
+        let held =
+            grounds.iter().filter(|ground| journal::pending(&ground.journal).is_ok_and(|p| p.held));
         let still = seen.still_there().into_iter();
         Left {
             settings: before.changed(),
             processes: processes_of(grounds).into_iter().map(described).collect(),
-            namespaces: still
-                .chain(named.difference(&before.named).cloned())
-                .collect(),
+            namespaces: still.chain(named.difference(&before.named).cloned()).collect(),
             links: links.cloned().collect(),
             mounts: mounts != before.mounts,
             folders: grounds.iter().flat_map(folders).collect(),
-            locks: held
-                .map(|ground| ground.journal.display().to_string())
-                .collect(),
+            locks: held.map(|ground| ground.journal.display().to_string()).collect(),
         }
     }
 
@@ -124,7 +120,7 @@ impl Left {
         *self == Left::default()
     }
 
-    /// Nothing that lives, as opposed to what is written somewhere.
+    /// Returns true if there are no processes, namespaces or locks left; files are not checked.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.processes.is_empty() && self.namespaces.is_empty() && self.locks.is_empty()
     }
@@ -152,12 +148,10 @@ impl fmt::Display for Left {
     }
 }
 
-/// Processes whose environment, executable, folder or open files are of these grounds. nginx writes
-/// its title over its environment, and others are started with relative paths, so no single one of them
-/// will do.
+/// Returns processes whose environment, executable, folder or open files are in these folders. Several are checked
+/// because nginx writes its title over its environment, and others are started with relative paths.
 pub(crate) fn processes_of(grounds: &[Ground]) -> Vec<u32> {
-    let is_ours = |pid: &u32| grounds.iter().any(|ground| belongs(*pid, ground));
-    pids().into_iter().filter(is_ours).collect()
+    pids().into_iter().filter(|pid| grounds.iter().any(|ground| belongs(*pid, ground))).collect()
 }
 
 fn belongs(pid: u32, ground: &Ground) -> bool {
@@ -184,35 +178,43 @@ fn described(pid: u32) -> String {
 
 fn pids() -> Vec<u32> {
     let own = std::process::id();
-    let numbers = names("/proc").into_iter();
-    let pids = numbers.filter_map(|name| name.parse().ok());
-    pids.filter(|&pid| pid != own).collect()
+    names("/proc")
+        .into_iter()
+        .filter_map(|name| name.parse().ok())
+        .filter(|&pid| pid != own)
+        .collect()
 }
 
-/// The folders of a process's threads: the table of descriptors of each may be its own.
+/// Returns the folders of a process's threads: each may have its own table of descriptors.
 fn tasks(pid: u32) -> impl Iterator<Item = PathBuf> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
-    tasks.flatten().flatten().map(|task| task.path())
+    fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|task| task.path())
 }
 
-/// What stands for the open descriptors of a thread.
+/// Returns the paths of the open descriptors of a thread.
 fn open(task: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let open = fs::read_dir(task.join("fd")).into_iter().flatten();
-    open.flatten().map(|descriptor| descriptor.path())
+    fs::read_dir(task.join("fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|descriptor| descriptor.path())
 }
 
-/// Files that stand for the network namespaces of a process: of its threads, and those that it holds.
+/// Returns the paths of a process's network namespaces: those of its threads, and those that it holds open.
 fn namespace_files(pid: u32) -> impl Iterator<Item = PathBuf> {
     tasks(pid).flat_map(|task| std::iter::once(task.join("ns/net")).chain(open(&task)))
 }
 
-/// The name of a network namespace; `None` when the file stands for something else.
+/// Returns the name of a network namespace; `None` if the file is something else.
 fn namespace(file: &Path) -> Option<String> {
     let target = fs::read_link(file).ok()?.to_string_lossy().into_owned();
     target.starts_with("net:[").then_some(target)
 }
 
-/// The network namespaces of a run, held so that no other gets the number of one that is gone.
+/// Network namespaces of a run, held open so that no other gets the number of one that has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
     seen: BTreeSet<String>,
@@ -220,15 +222,13 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Those of the run's processes now, but the host's.
+    /// Collects the present namespaces of the run's processes, except the host's.
     pub(crate) fn of(grounds: &[Ground]) -> Namespaces {
-        let own: BTreeSet<String> = namespace_files(std::process::id())
-            .filter_map(|file| namespace(&file))
-            .collect();
+        let own: BTreeSet<String> =
+            namespace_files(std::process::id()).filter_map(|file| namespace(&file)).collect();
         let mut found = Namespaces::default();
         for path in processes_of(grounds).into_iter().flat_map(namespace_files) {
-            let is_news = |name: &String| !own.contains(name) && !found.seen.contains(name);
-            if namespace(&path).as_ref().is_some_and(is_news)
+            if namespace(&path).as_ref().is_some_and(|name| !own.contains(name) && !found.seen.contains(name))
                 && let Ok(file) = File::open(&path)
                 // By what was opened: the path may stand for another by now.
                 && let Some(name) = namespace(&held(&file))
@@ -240,13 +240,16 @@ impl Namespaces {
         found
     }
 
-    /// Those that somebody else has.
+    /// Returns the names of these namespaces that a process still uses.
     fn still_there(&self) -> Vec<String> {
         if self.seen.is_empty() {
             return Vec::new();
         }
-        let files = pids().into_iter().flat_map(namespace_files);
-        let there: BTreeSet<String> = files.filter_map(|file| namespace(&file)).collect();
+        let there: BTreeSet<String> = pids()
+            .into_iter()
+            .flat_map(namespace_files)
+            .filter_map(|file| namespace(&file))
+            .collect();
         self.seen.intersection(&there).cloned().collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What weir reaches the API server through, so that the way there can be cut.
+//! Forwarder between weir and the API server, by which the connection can be cut.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use crate::kube_support::Test;
 
-/// The API server, as `scripts/kube` starts it.
+/// Address of the API server, as `scripts/kube` starts it.
 const SERVER: &str = "10.77.0.1:6443";
-/// Where weir finds it instead. The network is the cluster's own.
+/// Address of the forwarder, which weir connects to. The network is the cluster's own.
 pub(crate) const LISTENS: &str = "127.0.0.1:16443";
-/// How soon a change of the way is noticed.
+/// Time between checks for a change.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How the way is.
+/// State of the forwarder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Way {
     Open,
-    /// Connections are closed, and so is each new one.
+    /// Connections are closed, including new ones.
     Cut,
-    /// Nothing goes either way, and nobody is told.
+    /// No data is passed on, and connections stay open.
     Silent,
     /// The test is over.
     Ended,
@@ -50,7 +50,7 @@ impl Forwarder {
         Forwarder(way)
     }
 
-    /// From now on the way is so. What was under way in silence is lost.
+    /// Changes the state. Connections that were silent are closed.
     pub(crate) fn set(&self, way: Way) {
         if way == Way::Open && is(&self.0, Way::Silent) {
             self.0.store(Way::Cut as u8, Ordering::SeqCst);
@@ -99,7 +99,7 @@ fn pass_on(theirs: TcpStream, way: &Arc<AtomicU8>) {
     }
 }
 
-/// Carries one direction of a connection until either side ends, or the way is cut.
+/// Copies one direction of a connection until either side ends, or connections are cut.
 fn carry(mut from: TcpStream, mut to: TcpStream, way: &AtomicU8) {
     let mut buffer = [0; 16 << 10];
     while !is(way, Way::Cut) && !is(way, Way::Ended) {

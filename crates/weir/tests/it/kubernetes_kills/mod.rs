@@ -1,9 +1,9 @@
-//! `kill -9` of weir, of what it has in a cluster and of the controller, and loss of the way to the API server, at any
-//! moment of a run that changes objects and a setting of a node: nothing of weir's is left after `weir restore --on`, and
-//! every object of others is as before, as is the node.
+//! Tests with `kill -9` of weir, of its processes in a cluster and of the controller, and loss of the connection to the
+//! API server, at any moment of a run that changes objects and a setting of a node: `weir restore --on` removes
+//! everything of weir's, and all other objects and the node are as before.
 //!
-//! By itself it kills a few times; `WEIR_KUBE_KILLS=50` makes it the long one (`make kube-kills`). Moments and victims are
-//! drawn from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`). `WEIR_KUBE_KILLS_FROM=25` leaves the first
+//! By default, a few kills are made; `WEIR_KUBE_KILLS=50` makes many (`make kube-kills`). Moments and victims are drawn
+//! from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`). `WEIR_KUBE_KILLS_FROM=25` leaves the first
 //! 25 out, so that one plan can be carried out in pieces.
 
 mod forwarder;
@@ -28,23 +28,23 @@ use crate::program::{Ended, Running};
 use forwarder::{Forwarder, Way};
 use table::{Row, Table};
 
-/// Who or what is struck.
+/// Process, object or connection that is killed or cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Victim {
     Weir,
-    /// Up to a second after it was asked to stop, while it puts things back.
+    /// weir, up to a second after it was told to stop, while it restores.
     WeirAtItsEnd,
-    /// And then the first `weir restore`.
+    /// weir, and then the first `weir restore`.
     WeirAndRestore,
     /// The agent's process in a generator's pod.
     Agent,
-    /// The generator's pod is deleted.
+    /// The generator's pod, which is deleted.
     Pod,
-    /// The process of the controller, in whose pod the proxy is.
+    /// The controller's process, whose pod also runs the proxy.
     Controller,
-    /// Connections to the API server are closed, and new ones as well.
+    /// Connections to the API server, which are closed, including new ones.
     Connection,
-    /// The API server is not heard of any more.
+    /// The API server's answers, which no longer arrive.
     Silence,
     /// weir, by a panic of its own.
     Bug,
@@ -54,33 +54,24 @@ use Victim::{
     Agent, Bug, Connection, Controller, Pod, Silence, Weir, WeirAndRestore, WeirAtItsEnd,
 };
 
-const ALL: [Victim; 9] = [
-    Weir,
-    WeirAtItsEnd,
-    WeirAndRestore,
-    Agent,
-    Pod,
-    Controller,
-    Connection,
-    Silence,
-    Bug,
-];
-/// What CI has time for.
+const ALL: [Victim; 9] =
+    [Weir, WeirAtItsEnd, WeirAndRestore, Agent, Pod, Controller, Connection, Silence, Bug];
+/// Victims for CI, which has little time.
 const FEW: [Victim; 3] = [Weir, Agent, Connection];
 
-/// When is struck, at the latest, after the start of weir: the arms have taken turns once by then.
+/// Latest moment of a kill after the start of weir: the arms have taken turns once by then.
 const LATEST: Duration = Duration::from_secs(18);
-/// How long weir may go on after the controller was struck until it is asked to stop.
+/// Time that weir continues after the controller was killed, before it is told to stop.
 const GOES_ON: Duration = Duration::from_secs(6);
-/// How long weir may take to end, far above the sum of what it waits for.
+/// Longest time for weir to end, far above the sum of its timeouts.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// How long the cluster may take until nothing moves any more.
+/// Longest time for the cluster to come to rest.
 const REST: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
 const ARMS: &str = "- {name: few, settings: {keepalive_requests: 7}}\n\
                     - {name: queue, settings: {net.core.somaxconn: 32768}}\n";
-/// The names of generators' pods.
+/// Arguments of kubectl that print the names of generators' pods.
 const GENERATORS: &str = "get pods --selector app.kubernetes.io/managed-by=weir,app.kubernetes.io/component=generator \
                           --output jsonpath={.items[*].metadata.name}";
 const RESTORE: &str = "restore --on kubernetes:weir-test";
@@ -121,9 +112,9 @@ pub(crate) fn kills_leave_nothing_behind(test: &Test) {
 
 struct Chaos<'t> {
     test: &'t Test,
-    /// Every object before anything was run.
+    /// Every object before the run.
     before: Foreign,
-    /// The setting of the node, likewise.
+    /// The setting of the node before the run.
     of_node: String,
     kinds: String,
     forwarder: Forwarder,
@@ -133,14 +124,9 @@ impl Chaos<'_> {
     fn kill(&self, victim: Victim, rng: &mut SplitMix64) -> Row {
         let place = Place::new();
         let text = fs::read_to_string(self.test.configuration()).expect("the cluster's");
-        let other = format!(
-            "server: https://{}\n    tls-server-name: kubernetes",
-            forwarder::LISTENS
-        );
-        place.write(
-            "kubeconfig",
-            &text.replace("server: https://10.77.0.1:6443", &other),
-        );
+        let other =
+            format!("server: https://{}\n    tls-server-name: kubernetes", forwarder::LISTENS);
+        place.write("kubeconfig", &text.replace("server: https://10.77.0.1:6443", &other));
         let study = controlled_sysctls::by("node", &kube_stand_in::study("18s", ARMS));
         place.write("study.yaml", &study);
         let begun = Instant::now();
@@ -170,10 +156,7 @@ impl Chaos<'_> {
         self.restore(&place, &mut row);
         if victim == Controller {
             // The kubelet starts it again, each time later.
-            self.test.kubectl(
-                "delete pod --selector app=proxy --grace-period 0 --force",
-                "",
-            );
+            self.test.kubectl("delete pod --selector app=proxy --grace-period 0 --force", "");
         }
         if let Some(words) = self.at_rest() {
             row.fault(words);
@@ -181,7 +164,7 @@ impl Chaos<'_> {
         row
     }
 
-    /// weir in the cluster's network, which reaches the API server through the forwarder.
+    /// Starts weir in the cluster's network, with the API server behind the forwarder.
     fn start(&self, place: &Place, line: &str) -> Running {
         Running::start(&mut self.command(place, line))
     }
@@ -216,12 +199,10 @@ impl Chaos<'_> {
                 let found = until(|| {
                     let pods = self.test.kubectl(GENERATORS, "");
                     let pod = pods.split_whitespace().next();
-                    pod.map(str::to_owned)
-                        .or_else(|| (!run.is_alive()).then(String::new))
+                    pod.map(str::to_owned).or_else(|| (!run.is_alive()).then(String::new))
                 });
                 if let Some(pod) = found.filter(|pod| !pod.is_empty()) {
-                    self.test
-                        .kubectl(&format!("delete pod {pod} --grace-period 0 --force"), "");
+                    self.test.kubectl(&format!("delete pod {pod} --grace-period 0 --force"), "");
                 }
             }
             Bug => {}
@@ -258,7 +239,7 @@ impl Chaos<'_> {
         }
     }
 
-    /// What there is before anybody has restored anything: none of weir's where it could put things back itself.
+    /// Checks the traces before `weir restore`: there must be none if weir could restore everything itself.
     fn judge_left(&self, victim: Victim, place: &Place, row: &mut Row) {
         let own = matches!(victim, Agent | Pod | Controller);
         if own {
@@ -267,15 +248,12 @@ impl Chaos<'_> {
         let shown = self.start(place, &format!("{RESTORE} --dry-run")).end();
         row.left = shown.code != Some(0) || !shown.stdout.contains("Nothing to remove");
         if own && row.left {
-            row.fault(format!(
-                "weir lived and has left: {}{}",
-                shown.stdout, shown.stderr
-            ));
+            row.fault(format!("weir lived and has left: {}{}", shown.stdout, shown.stderr));
         }
         row.was_told(&shown.stdout);
     }
 
-    /// `weir restore`, after which nothing is left and the journal is empty.
+    /// Runs `weir restore`, and checks that nothing is left and the journal is empty.
     fn restore(&self, place: &Place, row: &mut Row) {
         let begun = Instant::now();
         let restored = self.start(place, RESTORE).end();
@@ -293,7 +271,8 @@ impl Chaos<'_> {
         }
     }
 
-    /// Waits until the controller's one pod serves and every object is as before; else what is not.
+    /// Waits until the controller's one pod serves and every object is as before; returns a description if this does
+    /// not happen.
     fn at_rest(&self) -> Option<String> {
         let rollout = "rollout status deployment/proxy --timeout=90s";
         self.test.kubectl(rollout, "");
@@ -327,15 +306,17 @@ impl Chaos<'_> {
     }
 }
 
-/// The processes with this command line.
+/// Returns the processes with this command line.
 fn processes(line: &str) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").expect("/proc").flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| command_line(*pid).is_ok_and(|found| found == line))
+    fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| command_line(*pid).is_ok_and(|found| found == line))
         .collect()
 }
 
-/// Looks until there is something; `None` after a while.
+/// Repeats `look` until it returns a value; `None` after [`REST`].
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     while begun.elapsed() < REST {
@@ -347,7 +328,7 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     None
 }
 
-/// Waits for the end of weir, within bounds.
+/// Waits for the end of weir, for a limited time.
 fn ended(mut run: Running, victim: &Victim) -> Result<Ended, String> {
     let begun = Instant::now();
     while run.is_alive() {
@@ -359,7 +340,7 @@ fn ended(mut run: Running, victim: &Victim) -> Result<Ended, String> {
     Ok(run.end())
 }
 
-/// weir that was not killed itself says what happened.
+/// Checks that a weir that was not killed itself reports the kill.
 fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
     row.ended(ended);
     let says = |words: &str| ended.stderr.contains(words);

@@ -1,4 +1,4 @@
-//! What came of the kills.
+//! Results of the kills.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use super::Victim;
 use crate::program::Ended;
 
-/// What came of one.
+/// Result of one kill.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     at: Duration,
     code: Option<i32>,
     said: String,
-    /// Whether something of weir's was there, or changed by it, before anybody had restored it.
+    /// True if an object of weir's, or one changed by it, was there before anybody had restored it.
     pub(crate) left: bool,
-    /// What that was.
+    /// Description of these objects.
     told: String,
     slowest_restore: Duration,
     faults: Vec<String>,
@@ -26,17 +26,14 @@ impl Row {
         self.faults.push(words);
     }
 
-    /// When it was struck, since weir was started.
+    /// Sets the time of the kill after the start of weir.
     pub(crate) fn at(&mut self, at: Duration) {
         self.at = at;
     }
 
     pub(crate) fn ended(&mut self, ended: &Ended) {
         self.code = ended.code;
-        let own = ended
-            .stderr
-            .lines()
-            .filter(|line| line.starts_with("weir: "));
+        let own = ended.stderr.lines().filter(|line| line.starts_with("weir: "));
         self.said = own.collect::<Vec<_>>().join(" / ");
     }
 
@@ -52,11 +49,7 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (at, restored) = (self.at.as_secs_f64(), self.slowest_restore.as_secs_f64());
-        write!(
-            to,
-            "after {at:.2} s, exit code {:?}, `{}`",
-            self.code, self.said
-        )?;
+        write!(to, "after {at:.2} s, exit code {:?}, `{}`", self.code, self.said)?;
         if self.left {
             write!(to, "; left: {}; restored in {restored:.1} s", self.told)?;
         }
@@ -67,7 +60,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// All of them, by victim.
+/// Results by victim.
 #[derive(Default)]
 pub(crate) struct Table(BTreeMap<Victim, Vec<Row>>);
 
@@ -78,8 +71,8 @@ impl Table {
 
     pub(crate) fn faults(&self) -> Vec<String> {
         let rows = self.0.iter();
-        let rows = rows.flat_map(|(victim, rows)| rows.iter().map(move |row| (victim, row)));
-        rows.filter(|(_, row)| !row.faults.is_empty())
+        rows.flat_map(|(victim, rows)| rows.iter().map(move |row| (victim, row)))
+            .filter(|(_, row)| !row.faults.is_empty())
             .map(|(victim, row)| format!("{victim:?}: {row}"))
             .collect()
     }
@@ -95,20 +88,11 @@ impl fmt::Display for Table {
         let count =
             |rows: &[Row], is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
         for (victim, rows) in &self.0 {
-            let (left, faulty) = (
-                count(rows, &|row| row.left),
-                count(rows, &|row| !row.faults.is_empty()),
-            );
-            let longest = rows
-                .iter()
-                .map(|row| row.slowest_restore)
-                .max()
-                .unwrap_or_default();
+            let (left, faulty) =
+                (count(rows, &|row| row.left), count(rows, &|row| !row.faults.is_empty()));
+            let longest = rows.iter().map(|row| row.slowest_restore).max().unwrap_or_default();
             let (times, longest) = (rows.len(), longest.as_secs_f64());
-            writeln!(
-                to,
-                "| {victim:?} | {times} | {left} | {faulty} | {longest:.1} |"
-            )?;
+            writeln!(to, "| {victim:?} | {times} | {left} | {faulty} | {longest:.1} |")?;
         }
         Ok(())
     }

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Source;
 use super::text::{closed, parts, places, word};
 
-/// The files of one crate by the module that each is; of a module's names, those that it imports.
+/// The files of a crate by their modules, and the modules that each imports, by the names used.
 #[derive(Default)]
 struct House<'s> {
     files: BTreeMap<Vec<&'s str>, &'s Source>,
     imported: BTreeMap<Vec<&'s str>, BTreeMap<&'s str, Vec<&'s str>>>,
 }
 
-/// All circles of two files and more, by their files' paths. Tests do not count.
+/// Returns all circles of two files and more, by their files' paths. Tests do not count.
 pub(super) fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
     let mut houses: BTreeMap<&str, House<'_>> = BTreeMap::new();
     for source in sources {
@@ -34,16 +34,13 @@ pub(super) fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
 
 impl<'s> House<'s> {
     fn knotted(mut self) -> Vec<Vec<&'s str>> {
-        let paths: Vec<_> = self
-            .files
-            .iter()
-            .map(|(at, one)| (at.clone(), paths(&one.code)))
-            .collect();
+        let paths: Vec<_> =
+            self.files.iter().map(|(at, one)| (at.clone(), paths(&one.code))).collect();
         for (module, paths) in &paths {
             let names = paths
                 .iter()
-                .filter(|path| path.inside.is_empty() && path.is_use);
-            let names = names.filter_map(|path| Some((path.name?, path.segments.clone())));
+                .filter(|path| path.inside.is_empty() && path.is_use)
+                .filter_map(|path| Some((path.name?, path.segments.clone())));
             self.imported.insert(module.clone(), names.collect());
         }
         let mut arrows: BTreeMap<&'s str, BTreeSet<&'s str>> = BTreeMap::new();
@@ -66,16 +63,18 @@ impl<'s> House<'s> {
             seen
         };
         let all: BTreeMap<&str, _> = arrows.keys().map(|file| (*file, reached(file))).collect();
-        let circle = |(file, reached): (&&'s str, &BTreeSet<&'s str>)| {
-            let both = reached.iter().filter(|to| all[*to].contains(file));
-            both.copied().collect::<Vec<_>>()
-        };
-        let circles: BTreeSet<_> = all.iter().map(circle).filter(|all| all.len() > 1).collect();
+        let circles: BTreeSet<_> = all
+            .iter()
+            .map(|(file, reached)| {
+                reached.iter().filter(|to| all[*to].contains(file)).copied().collect::<Vec<_>>()
+            })
+            .filter(|all| all.len() > 1)
+            .collect();
         circles.into_iter().collect()
     }
 
-    /// The file that a path leads to, from a module. A path that begins with none of the modules there is
-    /// a name of another crate's, or of the file's own.
+    /// Returns the file that a path leads to, from a module; `None` for a path that begins with none of the modules
+    /// there: it is a name of another crate's, or of the file's own.
     fn target(&self, mut at: Vec<&'s str>, segments: &[&'s str], depth: usize) -> Option<&'s str> {
         for (number, segment) in segments.iter().enumerate() {
             let below = [&at[..], &[segment]].concat();
@@ -103,16 +102,16 @@ impl<'s> House<'s> {
 
 /// A path somewhere in a file.
 struct Import<'c> {
-    /// The modules of the file's own that it stands in.
+    /// Modules within the file that contain the path.
     inside: Vec<&'c str>,
     segments: Vec<&'c str>,
-    /// What it is called here: its last segment, or what stands behind `as`.
+    /// Name of the import in this file: its last segment, or the name after `as`.
     name: Option<&'c str>,
     is_use: bool,
     is_handed_on: bool,
 }
 
-/// All paths of a file that may lead to another one.
+/// Returns all paths of a file that may lead to another one.
 fn paths(code: &str) -> Vec<Import<'_>> {
     let inner = places(code, "mod").filter_map(|at| {
         let name = word(code[at + "mod".len()..].trim_start());
@@ -123,18 +122,12 @@ fn paths(code: &str) -> Vec<Import<'_>> {
     let inner: Vec<_> = inner.collect();
     let mut all = Vec::new();
     let mut read = |at: usize, is_use: bool, is_handed_on: bool| {
-        let around = inner.iter().filter(|(range, _)| range.contains(&at));
-        let inside: Vec<&str> = around.map(|(_, name)| *name).collect();
+        let inside: Vec<&str> =
+            inner.iter().filter(|(range, _)| range.contains(&at)).map(|(_, name)| *name).collect();
         if !inside.contains(&"tests") {
             for (segments, name) in branches(&code[at..], &[]) {
                 let inside = inside.clone();
-                all.push(Import {
-                    inside,
-                    segments,
-                    name,
-                    is_use,
-                    is_handed_on,
-                });
+                all.push(Import { inside, segments, name, is_use, is_handed_on });
             }
         }
     };
@@ -145,8 +138,9 @@ fn paths(code: &str) -> Vec<Import<'_>> {
         uses.push(at..at + code[at..].find(';').unwrap_or(0));
     }
     for (at, _) in code.match_indices("::") {
-        let begin = code[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let begin = begin.map_or(0, |before| before + 1);
+        let begin = code[..at]
+            .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .map_or(0, |before| before + 1);
         let is_in_use = uses.iter().any(|range| range.contains(&at));
         if !code[..begin].ends_with(':') && begin < at && !is_in_use {
             read(begin, false, false);
@@ -155,7 +149,7 @@ fn paths(code: &str) -> Vec<Import<'_>> {
     all
 }
 
-/// The paths of a tree such as `a::{b, c::D as E}`, each with its name here.
+/// Returns the paths of a tree such as `a::{b, c::D as E}`, each with its name here.
 fn branches<'c>(tree: &'c str, before: &[&'c str]) -> Vec<(Vec<&'c str>, Option<&'c str>)> {
     let mut segments = before.to_vec();
     let mut rest = tree.trim_start();
@@ -175,8 +169,11 @@ fn branches<'c>(tree: &'c str, before: &[&'c str]) -> Vec<(Vec<&'c str>, Option<
             None => break,
         }
     }
-    let alias = rest.trim_start().strip_prefix("as ").map(word);
-    let name = alias.or(segments.last().copied().filter(|name| *name != "self"));
-    let name = name.or_else(|| before.last().copied());
+    let name = rest
+        .trim_start()
+        .strip_prefix("as ")
+        .map(word)
+        .or(segments.last().copied().filter(|name| *name != "self"))
+        .or_else(|| before.last().copied());
     vec![(segments, name)]
 }

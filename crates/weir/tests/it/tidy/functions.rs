@@ -7,18 +7,18 @@ use super::text::{closed, line_of, parts, places, word};
 pub(super) struct Function<'c> {
     pub(super) name: &'c str,
     pub(super) line: usize,
-    /// From its name to its end.
+    /// Number of lines from its name to its end.
     pub(super) lines: usize,
-    /// Besides `self`; 0 where a trait of somebody else's decides.
+    /// Number of parameters besides `self`; 0 if a foreign trait prescribes them.
     pub(super) parameters: usize,
 }
 
-/// Names of the traits that a file defines.
+/// Returns the names of the traits that a file defines.
 pub(super) fn traits(code: &str) -> impl Iterator<Item = &str> {
     places(code, "trait").map(|at| word(code[at + "trait".len()..].trim_start()))
 }
 
-/// All functions of a file. `own` are the names of all traits of the workspace.
+/// Returns all functions of a file. `own` are the names of all traits of the workspace.
 pub(super) fn functions<'c>(code: &'c str, own: &[&str]) -> Vec<Function<'c>> {
     let foreign = foreign_impls(code, own);
     let function = |at: usize| {
@@ -57,7 +57,7 @@ fn is_self(parameter: &str) -> bool {
     name.split([' ', '&']).next_back() == Some("self")
 }
 
-/// The length of what stands behind a list of parameters, up to the end of the body or the `;`.
+/// Returns the length of the text after a list of parameters, up to the end of the body or the `;`.
 fn body(rest: &str) -> usize {
     let mut at = 0;
     while let Some(length) = rest[at..].find(['{', ';', '[']) {
@@ -71,22 +71,19 @@ fn body(rest: &str) -> usize {
     rest.len()
 }
 
-/// Where traits of somebody else's are implemented.
+/// Returns the ranges of implementations of foreign traits.
 fn foreign_impls(code: &str, own: &[&str]) -> Vec<Range<usize>> {
-    let of = |at: usize| {
-        let head = &code[at + "impl".len()..];
-        let head = &head[..head.find(['{', ';'])?];
-        let generics = if head.starts_with('<') {
-            closed(head)
-        } else {
-            0
-        };
-        let path = head[generics..].split(" for ").next()?;
-        let is_trait = head.contains(" for ") && !path.contains('(');
-        let path = path.split('<').next()?.trim();
-        let name = path.rsplit("::").next()?;
-        let begin = at + "impl".len() + head.len();
-        (is_trait && !own.contains(&name)).then(|| begin..begin + closed(&code[begin..]))
-    };
-    places(code, "impl").filter_map(of).collect()
+    places(code, "impl")
+        .filter_map(|at| {
+            let head = &code[at + "impl".len()..];
+            let head = &head[..head.find(['{', ';'])?];
+            let generics = if head.starts_with('<') { closed(head) } else { 0 };
+            let path = head[generics..].split(" for ").next()?;
+            let is_trait = head.contains(" for ") && !path.contains('(');
+            let path = path.split('<').next()?.trim();
+            let name = path.rsplit("::").next()?;
+            let begin = at + "impl".len() + head.len();
+            (is_trait && !own.contains(&name)).then(|| begin..begin + closed(&code[begin..]))
+        })
+        .collect()
 }

@@ -1,6 +1,6 @@
-//! The source of weir is tidy: files, functions and lists of parameters are short, files import each other in
-//! small circles alone, and proxies are told by their names in few places. Reads text, and knows as much Rust as
-//! that takes.
+//! Test that weir's source is tidy: files, functions and lists of parameters are short, circles of files that import
+//! each other are small, and few places decide by the name of a proxy. It reads the text, with only as much knowledge
+//! of Rust as that takes.
 
 mod circles;
 mod functions;
@@ -17,7 +17,7 @@ use text::code;
 
 const MOST_LINES_OF_A_FILE: usize = 500;
 const MOST_LINES_OF_A_FUNCTION: usize = 70;
-/// Besides `self`, and not where somebody else's trait says how many there are.
+/// Most parameters besides `self`, unless a foreign trait prescribes them.
 const MOST_PARAMETERS: usize = 5;
 const MOST_FILES_OF_A_CIRCLE: usize = 3;
 
@@ -25,7 +25,7 @@ const MOST_FILES_OF_A_CIRCLE: usize = 3;
 struct Source {
     path: String,
     text: String,
-    /// Its text without comments, strings and characters.
+    /// Text without comments, strings and characters.
     code: String,
 }
 
@@ -36,7 +36,7 @@ impl Source {
     }
 }
 
-/// What is wrong with some files, a line for each offence.
+/// Returns the offences in some files, one a line.
 fn offences(sources: &[Source]) -> Vec<String> {
     let own: Vec<&str> = sources.iter().flat_map(|one| traits(&one.code)).collect();
     let mut all = Vec::new();
@@ -61,8 +61,9 @@ fn offences(sources: &[Source]) -> Vec<String> {
         let lines = told(source).into_iter();
         all.extend(lines.map(|line| format!("{}:{line}: {place}", source.path)));
     }
-    let large = |circle: &Vec<&str>| circle.len() > MOST_FILES_OF_A_CIRCLE;
-    for circle in circles(sources).into_iter().filter(large) {
+    for circle in
+        circles(sources).into_iter().filter(|circle| circle.len() > MOST_FILES_OF_A_CIRCLE)
+    {
         let (first, others) = (circle[0], circle[1..].join(", "));
         all.push(format!("{first}:1: imports in a circle with {others}"));
     }
@@ -88,19 +89,16 @@ fn the_source_is_tidy() {
     rust_files(&root.join("crates"), &mut files);
     files.sort();
     assert!(files.len() > 300, "{} files", files.len());
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(&path).expect("a file");
-        let path = path.strip_prefix(&root).expect("below");
-        Source::new(path.display().to_string(), text)
-    };
-    let sources: Vec<Source> = files.into_iter().map(read).collect();
+    let sources: Vec<Source> = files
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("a file");
+            let path = path.strip_prefix(&root).expect("below");
+            Source::new(path.display().to_string(), text)
+        })
+        .collect();
     let found = offences(&sources);
-    assert!(
-        found.is_empty(),
-        "{} offences:\n{}",
-        found.len(),
-        found.join("\n")
-    );
+    assert!(found.is_empty(), "{} offences:\n{}", found.len(), found.join("\n"));
 }
 
 fn source(path: &str, text: &str) -> Source {
@@ -136,10 +134,8 @@ fn an_offence_is_named_with_its_place() {
         ("a default", "    let kind = kind.unwrap_or(ProxyKind::Nginx);".to_owned(), ""),
     ];
     for (name, text, expected) in rows {
-        let expected: Vec<String> = expected
-            .lines()
-            .map(|line| format!("crates/a/src/{line}"))
-            .collect();
+        let expected: Vec<String> =
+            expected.lines().map(|line| format!("crates/a/src/{line}")).collect();
         assert_eq!(offences(&[source("lib.rs", &text)]), expected, "{name}");
     }
 }
@@ -157,13 +153,7 @@ fn a_circle_of_more_than_three_files_is_named() {
         ("mod c {}", "use super::a::A;", false),
     ];
     for (b, d, is_circle) in rows {
-        let files = [
-            ("lib.rs", lib),
-            ("a.rs", a),
-            ("b.rs", b),
-            ("c.rs", c),
-            ("d/mod.rs", d),
-        ];
+        let files = [("lib.rs", lib), ("a.rs", a), ("b.rs", b), ("c.rs", c), ("d/mod.rs", d)];
         let found = offences(&files.map(|(path, text)| source(path, text)));
         assert_eq!(!found.is_empty(), is_circle, "{b} {d}: {found:?}");
     }

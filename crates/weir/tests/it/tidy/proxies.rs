@@ -1,11 +1,11 @@
-//! Where code tells proxies apart by their names.
+//! Detection of code that decides by the name of a proxy.
 
 use weir_model::study::ProxyKind;
 
 use super::Source;
 
-/// Where it may: the list of them, each one's module, the readers of their languages, and `weir doctor`, which
-/// is about nginx alone.
+/// Paths of code that may decide by name: the list of proxies, each one's module, the readers of their languages, and
+/// `weir doctor`, which is about nginx alone.
 const KNOWS: [&str; 4] = [
     "crates/weir-model/src/study/proxy.rs",
     "crates/weir-sut/src/NAME/",
@@ -13,14 +13,14 @@ const KNOWS: [&str; 4] = [
     "crates/weir-doctor/src/",
 ];
 
-/// What is not a decision: the proxy of a study that names none, and of a table without `--proxy`.
+/// Lines that are not decisions: the proxy of a study that names none, and of a table without `--proxy`.
 const DEFAULTS: [&str; 2] = [
     "let kind = kind.unwrap_or(ProxyKind::Nginx);",
     "let of_table = proxy.unwrap_or(ProxyKind::Nginx);",
 ];
 
-/// Numbers of lines that decide something by the name of a proxy, its variant or its text, and may not. Tests
-/// and comments do not count.
+/// Returns the numbers of lines that decide by the name of a proxy, its variant or its text, and may not. Tests and
+/// comments do not count.
 pub(super) fn told(source: &Source) -> Vec<usize> {
     let path = &source.path;
     if !path.contains("/src/") || path.contains("/tests") || path.contains("fixture") {
@@ -30,8 +30,7 @@ pub(super) fn told(source: &Source) -> Vec<usize> {
         let mut places = KNOWS.iter();
         places.any(|place| path.starts_with(&place.replace("NAME", kind.name())))
     };
-    let kinds = ProxyKind::started().filter(|kind| !may(*kind));
-    let names = kinds.flat_map(|kind| {
+    let names = ProxyKind::started().filter(|kind| !may(*kind)).flat_map(|kind| {
         let name = kind.name();
         [format!("ProxyKind::{kind:?}"), format!("\"{name}\"")]
     });
@@ -40,9 +39,11 @@ pub(super) fn told(source: &Source) -> Vec<usize> {
         let is_code = !line.starts_with("//") && !DEFAULTS.contains(&line);
         is_code && names.iter().any(|name| line.contains(name))
     };
-    let lines = source.text.lines().enumerate();
-    let lines = lines.take_while(|(_, line)| *line != "#[cfg(test)]");
-    lines
+    source
+        .text
+        .lines()
+        .enumerate()
+        .take_while(|(_, line)| *line != "#[cfg(test)]")
         .filter(|(_, line)| tells(line.trim()))
         .map(|(at, _)| at + 1)
         .collect()

@@ -1,31 +1,28 @@
-//! Rust as text: what is code in it, and where brackets end.
+//! Reading of Rust as text: the parts that are code, and the ends of brackets.
 
-/// The text with blanks for comments, strings and characters; line breaks stay.
+/// Returns the text with blanks for comments, strings and characters; line breaks stay.
 pub(super) fn code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let length = not_code(&bytes[at..], code.last().copied())
-            .max(1)
-            .min(bytes.len() - at);
-        let blank = |byte: &u8| if *byte == b'\n' { b'\n' } else { b' ' };
+        let length = not_code(&bytes[at..], code.last().copied()).max(1).min(bytes.len() - at);
         match length {
             1 if bytes[at].is_ascii() => code.push(bytes[at]),
-            _ => code.extend(bytes[at..at + length].iter().map(blank)),
+            _ => code.extend(
+                bytes[at..at + length].iter().map(|byte| if *byte == b'\n' { b'\n' } else { b' ' }),
+            ),
         }
         at += length;
     }
     String::from_utf8(code).expect("what is not ASCII is blank")
 }
 
-/// How many bytes of a comment, string or character `rest` begins with, if any.
+/// Returns the length in bytes of a comment, string or character at the begin of `rest`; 0 if there is none.
 fn not_code(rest: &[u8], before: Option<u8>) -> usize {
     let find = |what: &[u8], from: usize| {
         let mut windows = rest[from.min(rest.len())..].windows(what.len());
-        windows
-            .position(|window| window == what)
-            .map_or(rest.len(), |at| from + at + what.len())
+        windows.position(|window| window == what).map_or(rest.len(), |at| from + at + what.len())
     };
     let is_in_word = before.is_some_and(is_word);
     match rest {
@@ -44,21 +41,16 @@ fn not_code(rest: &[u8], before: Option<u8>) -> usize {
             // A lifetime has no quote behind its first character.
             let text = std::str::from_utf8(&rest[1..rest.len().min(6)]);
             let valid = text.map_or_else(|error| error.valid_up_to(), str::len);
-            let first = std::str::from_utf8(&rest[1..1 + valid])
-                .ok()
-                .and_then(|text| text.chars().next());
+            let first =
+                std::str::from_utf8(&rest[1..1 + valid]).ok().and_then(|text| text.chars().next());
             let end = 1 + first.map_or(1, char::len_utf8);
-            if rest.get(end) == Some(&b'\'') {
-                end + 1
-            } else {
-                0
-            }
+            if rest.get(end) == Some(&b'\'') { end + 1 } else { 0 }
         }
         _ => 0,
     }
 }
 
-/// The length of a string with escapes.
+/// Returns the length of a string with escapes.
 fn quoted(rest: &[u8]) -> usize {
     let mut at = 1;
     while at < rest.len() && rest[at] != b'"' {
@@ -71,34 +63,32 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The word that `code` begins with.
+/// Returns the word that `code` begins with.
 pub(super) fn word(code: &str) -> &str {
     let end = code.bytes().position(|byte| !is_word(byte));
     &code[..end.unwrap_or(code.len())]
 }
 
-/// Where a whole word stands, every time.
+/// Returns the positions of a whole word.
 pub(super) fn places<'c>(code: &'c str, wanted: &'c str) -> impl Iterator<Item = usize> + 'c {
-    code.match_indices(wanted)
-        .map(|(at, _)| at)
-        .filter(move |&at| {
-            let is_begun = code[..at].bytes().next_back().is_some_and(is_word);
-            !is_begun && word(&code[at..]) == wanted
-        })
+    code.match_indices(wanted).map(|(at, _)| at).filter(move |&at| {
+        let is_begun = code[..at].bytes().next_back().is_some_and(is_word);
+        !is_begun && word(&code[at..]) == wanted
+    })
 }
 
-/// The number of a place's line.
+/// Returns the line number of a position.
 pub(super) fn line_of(code: &str, at: usize) -> usize {
     code[..at].matches('\n').count() + 1
 }
 
-/// Where the bracket that `code` begins with is closed: the length up to there.
+/// Returns the length up to the bracket that closes the one at the begin of `code`.
 pub(super) fn closed(code: &str) -> usize {
     let end = depths(code).find(|(_, _, depth)| *depth == 0);
     end.map_or(code.len(), |(at, ..)| at + 1)
 }
 
-/// The parts of a list between commas outside of brackets, angles included.
+/// Returns the parts of a list between commas outside of brackets, angles included.
 pub(super) fn parts(list: &str) -> Vec<&str> {
     let commas = depths(list).filter(|(_, byte, depth)| *byte == b',' && *depth == 0);
     let mut begin = 0;
@@ -112,8 +102,8 @@ pub(super) fn parts(list: &str) -> Vec<&str> {
     parts
 }
 
-/// Each byte with its place, and how many brackets are open behind it. Angles count where a bracket of
-/// another kind does not make them an operator: in lists of parameters and imports.
+/// Returns each byte with its position, and the number of brackets that are open after it. Angles count if no bracket
+/// of another kind makes them operators: in lists of parameters and imports.
 fn depths(code: &str) -> impl Iterator<Item = (usize, u8, usize)> + '_ {
     let angles = !code.starts_with('{');
     let mut depth = 0_usize;

@@ -6,11 +6,11 @@ use weir_model::study::no_server_at;
 
 use crate::failure::Failure;
 
-/// More own addresses than this are a mistake.
+/// Most own addresses; a list with more is a mistake.
 const MOST: u128 = 65_536;
 
-/// `127.0.0.2,127.0.0.4-127.0.0.9,10.1.0.0/28`: single addresses, ranges, and networks (of which the
-/// first and the last address are left out where they mean the network and everybody in it).
+/// Reads own addresses, such as `127.0.0.2,127.0.0.4-127.0.0.9,10.1.0.0/28`: single addresses, ranges, and networks,
+/// without the network's own and its broadcast address.
 pub(super) fn sources(text: &str) -> Result<Vec<IpAddr>, Failure> {
     let bad = |part: &str, why: String| {
         Failure::input(format!("--source {text}: `{part}` {why}"))
@@ -51,9 +51,7 @@ fn range(part: &str) -> Result<(IpAddr, IpAddr), String> {
         .filter(|&length| length <= bits)
         .ok_or_else(|| format!("has a prefix length that is not 0 to {bits}"))?;
     let host_bits = bits - length;
-    let mask = 1_u128
-        .checked_shl(host_bits)
-        .map_or(u128::MAX, |size| size - 1);
+    let mask = 1_u128.checked_shl(host_bits).map_or(u128::MAX, |size| size - 1);
     let low = number(network) & !mask;
     let high = low | mask;
     // RFC 919: all zeros is the network, all ones is everybody.
@@ -76,16 +74,14 @@ fn address(number: u128, is_v4: bool) -> IpAddr {
     }
 }
 
-/// `10.0.0.1:8080,[::1]:8080`: where to connect instead of the URL's own address.
+/// Reads addresses to connect to instead of the URL's own, such as `10.0.0.1:8080,[::1]:8080`.
 pub(super) fn targets(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     text.split(',')
         .map(str::trim)
         .map(|part| {
             let address = part.parse().map_err(|_| {
-                Failure::input(format!(
-                    "--to {text}: `{part}` is not an address with a port"
-                ))
-                .hint("for example --to 10.0.0.1:8080,10.0.0.2:8080")
+                Failure::input(format!("--to {text}: `{part}` is not an address with a port"))
+                    .hint("for example --to 10.0.0.1:8080,10.0.0.2:8080")
             })?;
             match no_server_at(&address) {
                 Some(why) => Err(Failure::input(format!("--to {text}: {why}"))),
@@ -130,13 +126,8 @@ mod tests {
         ] {
             assert!(sources(text).is_err(), "{text}");
         }
-        for text in [
-            "127.0.0.1",
-            "localhost:80",
-            "127.0.0.1:70000",
-            "127.0.0.1:0",
-            "[ff02::1]:80",
-        ] {
+        for text in ["127.0.0.1", "localhost:80", "127.0.0.1:70000", "127.0.0.1:0", "[ff02::1]:80"]
+        {
             assert!(targets(text).is_err(), "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! From the options of a flow to its description.
+//! Conversion of a flow's options to its description.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::args::FlowArgs;
 use crate::failure::Failure;
 use crate::request_file;
 
-/// A flow as it was typed: what it is, and whom it asks.
+/// A flow as it was typed: its description and its server.
 pub(super) struct Described {
     pub(super) spec: FlowSpec,
     pub(super) url: Url,
-    /// Addresses that are asked instead of the URL's.
+    /// Addresses to connect to instead of the URL's.
     pub(super) to: Option<String>,
-    /// How long the steps of its rate last, when each says so itself.
+    /// Total time of the rate's steps, if each step states its own.
     pub(super) steps: Option<Duration>,
 }
 
 impl Described {
-    /// The addresses that it goes to, one of them where they are those of a name. Asked once: a name may have others the
-    /// next time, which nobody has agreed to.
+    /// Returns the addresses that the flow may connect to. A name is resolved only once: later it may have other
+    /// addresses, which nobody has agreed to.
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         match &self.to {
             Some(text) => addresses::targets(text),
@@ -39,7 +39,7 @@ impl Described {
     }
 }
 
-/// Reads what was typed of a flow. `duration` is that of the trial, if it was given.
+/// Reads the options of a flow. `duration` is that of the trial, if it was given.
 pub(super) fn describe(
     name: &str,
     args: &FlowArgs,
@@ -66,15 +66,10 @@ pub(super) fn describe(
     if let Some(failure) = Failure::all(faults.into_iter().map(|fault| refused(fault, &url))) {
         return Err(failure);
     }
-    Ok(Described {
-        spec,
-        url,
-        to: args.to.clone(),
-        steps,
-    })
+    Ok(Described { spec, url, to: args.to.clone(), steps })
 }
 
-/// What was typed, by what it is about.
+/// Returns the given options as keys with their texts.
 fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
     fn number<T: ToString>(value: Option<T>) -> Option<String> {
         value.map(|value| value.to_string())
@@ -119,7 +114,7 @@ fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
         .collect()
 }
 
-/// What is wrong, by its flag.
+/// Converts a fault of a flow to a failure that names its option.
 pub(super) fn refused(fault: Fault, url: &Url) -> Failure {
     let flag = fault.key.flag();
     if !url.secure && fault.is_about_tls() {
@@ -130,7 +125,7 @@ pub(super) fn refused(fault: Fault, url: &Url) -> Failure {
     Failure::input(format!("{flag}: {}", fault.message)).maybe_hint(near.or(fault.hint))
 }
 
-/// The requests of a file, or the one of the command line.
+/// Returns the requests of a file, or the one of the command line.
 fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure> {
     let fields = fields(args)?;
     if let Some(path) = &args.request_set {
@@ -141,17 +136,12 @@ fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure>
         }
         // What a request says itself goes before what all of them say.
         let add = |request: &mut RequestSpec| {
-            fields
-                .iter()
-                .for_each(|(name, value)| request.add_field(name, value));
+            fields.iter().for_each(|(name, value)| request.add_field(name, value));
         };
         // A session that was recorded elsewhere is found by the name that is sent.
-        let named = fields
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case("host"));
-        let host = named.map_or(&*url.host, |(_, value)| {
-            value.split(':').next().unwrap_or_default()
-        });
+        let named = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let host =
+            named.map_or(&*url.host, |(_, value)| value.split(':').next().unwrap_or_default());
         return request_file::read(path, host, add);
     }
     Ok(vec![WeightedRequest::single(RequestSpec {
@@ -162,7 +152,7 @@ fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure>
     })])
 }
 
-/// What `-H` says.
+/// Reads the header fields of `-H`.
 fn fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
     let field = |field: &String| {
         let (name, value) = field.split_once(':').ok_or_else(|| {
@@ -173,10 +163,8 @@ fn fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
             } else {
                 format!("({} characters)", field.chars().count())
             };
-            Failure::input(format!(
-                "-H {shown}: a header is a name, a colon and a value"
-            ))
-            .hint("for example -H 'Accept: text/html'")
+            Failure::input(format!("-H {shown}: a header is a name, a colon and a value"))
+                .hint("for example -H 'Accept: text/html'")
         })?;
         Ok((name.trim().to_owned(), value.trim().to_owned()))
     };

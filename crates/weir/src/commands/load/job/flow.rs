@@ -1,4 +1,4 @@
-//! One flow: from its description to the engine's plan.
+//! Conversion of one flow's description to the engine's plan.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,7 +25,7 @@ pub(super) struct Prepared {
     pub(super) plan: Flow,
     pub(super) named: Named,
     pub(super) asked: Asked,
-    /// How long it takes when nobody says for how long.
+    /// Length of the flow if the load has no `-d`; `None` if the flow sets none.
     pub(super) length: Option<Duration>,
     /// What to know of the time that a trace takes.
     pub(super) note: Option<String>,
@@ -34,8 +34,8 @@ pub(super) struct Prepared {
 /// A pause that is longer, and longer than all the rest of a trace, is most likely a time that is wrong.
 const PAUSE_TOLD: Duration = Duration::from_secs(600);
 
-/// Reads the files that a flow names, and finds out whom of `addresses` it asks; whether anybody is there, if requests come
-/// from here.
+/// Reads the files that a flow names, and selects its server addresses from `addresses`. If requests come from this
+/// host, checks that a server listens there.
 pub(super) fn prepare(
     flow: &Described,
     addresses: Vec<SocketAddr>,
@@ -43,20 +43,19 @@ pub(super) fn prepare(
 ) -> Result<Prepared, Failure> {
     let (spec, url) = (&flow.spec, &flow.url);
     let trace = read_trace(spec, is_here)?;
-    let fault = trace
-        .as_ref()
-        .and_then(|trace| engine::overridden(spec, trace));
+    let fault = trace.as_ref().and_then(|trace| engine::overridden(spec, trace));
     if let Some(fault) = fault {
         return Err(describe::refused(fault, url));
     }
     let mut files = Files::default();
     let requests =
         RequestSet::of_flow(spec, trace.as_ref(), &url.authority, &mut files).map_err(refused)?;
-    let connector = spec.tls.as_ref().map(|tls| Connector::new(tls, &url.host));
-    let tls = connector.transpose().map_err(|error| {
-        let hint = error.hint();
-        Failure::input(error).maybe_hint(hint)
-    })?;
+    let tls = spec.tls.as_ref().map(|tls| Connector::new(tls, &url.host)).transpose().map_err(
+        |error| {
+            let hint = error.hint();
+            Failure::input(error).maybe_hint(hint)
+        },
+    )?;
     let peers = match &flow.to {
         Some(_) => addresses,
         None => vec![url.one_of(addresses, is_here.then_some(spec.timeout))?],
@@ -91,22 +90,15 @@ pub(super) fn prepare(
     let length =
         trace.map(|trace| Duration::from_nanos(trace.length_ns()) + Duration::from_millis(1));
     Ok(Prepared {
-        asked: Asked {
-            peers,
-            authority: url.authority.clone(),
-            name: url.host.clone(),
-        },
+        asked: Asked { peers, authority: url.authority.clone(), name: url.host.clone() },
         length: spec.limit.map(|_| LONGEST).or(length).or(flow.steps),
         plan,
         note,
-        named: Named {
-            name: spec.name.clone(),
-            target,
-        },
+        named: Named { name: spec.name.clone(), target },
     })
 }
 
-/// The trace of a flow, which may come from standard input, and what of it is not sent.
+/// Reads the trace of a flow, which may come from standard input, and prints what is left out of it.
 fn read_trace(spec: &FlowSpec, is_here: bool) -> Result<Option<Trace>, Failure> {
     let ArrivalsSpec::Trace(TraceSpec { file, speed }) = &spec.arrivals else {
         return Ok(None);
@@ -133,10 +125,8 @@ fn read_trace(spec: &FlowSpec, is_here: bool) -> Result<Option<Trace>, Failure> 
 /// How long a trace takes, where it is more than a load lasts that nobody gives a duration, or most of it is a pause.
 fn long_pause(file: &str, trace: &Trace) -> Option<String> {
     let pause = trace.longest_pause?;
-    let (length, longest) = (
-        Duration::from_nanos(trace.length_ns()),
-        Duration::from_nanos(pause.ns),
-    );
+    let (length, longest) =
+        (Duration::from_nanos(trace.length_ns()), Duration::from_nanos(pause.ns));
     let is_cut = length >= LONGEST;
     if !is_cut && (longest < PAUSE_TOLD || longest < length / 2) {
         return None;
@@ -156,7 +146,7 @@ fn long_pause(file: &str, trace: &Trace) -> Option<String> {
     ))
 }
 
-/// The only request needs no number.
+/// Converts an error in the requests to a failure. Requests need no number here, as there is only one.
 fn refused(error: SetError) -> Failure {
     let hint = error.hint();
     let failure = match error {
@@ -167,7 +157,7 @@ fn refused(error: SetError) -> Failure {
     failure.maybe_hint(hint)
 }
 
-/// Every own address to every server address.
+/// Returns a route from every own address to every server address.
 fn routes(peers: &[SocketAddr], sources: &SourceSpec) -> Result<Vec<Route>, Failure> {
     let SourceSpec::These(sources) = sources else {
         return Ok(peers.iter().copied().map(Route::to).collect());
@@ -181,15 +171,12 @@ fn routes(peers: &[SocketAddr], sources: &SourceSpec) -> Result<Vec<Route>, Fail
         usable(source)?;
     }
     let routes = sources.iter().flat_map(|&source| {
-        peers.iter().copied().map(move |peer| Route {
-            source: Some(source),
-            ..Route::to(peer)
-        })
+        peers.iter().copied().map(move |peer| Route { source: Some(source), ..Route::to(peer) })
     });
     Ok(routes.collect())
 }
 
-/// Whether the kernel lets us use an address as our own.
+/// Checks that the kernel lets weir use an address as its own.
 fn usable(source: IpAddr) -> Result<(), Failure> {
     match std::net::TcpListener::bind(SocketAddr::new(source, 0)) {
         Ok(_) => Ok(()),

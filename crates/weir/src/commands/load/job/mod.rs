@@ -1,4 +1,4 @@
-//! From what was typed to a plan: everything is checked here, before anything is sent.
+//! Conversion of the command line to a plan: everything is checked here, before anything is sent.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,35 +30,36 @@ use flow::Prepared;
 pub(crate) use server::Server;
 pub(super) use url::without_secrets;
 
-/// Longest trial when only a number of requests was asked for.
+/// Longest trial if only a number of requests is given.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Longest trial at all: every second of it is planned before it begins.
+/// Longest trial of all: every second of it is planned before it begins.
 const LONGEST_GIVEN: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long is measured where nothing says otherwise.
+/// Default length of the measured time.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// A load test, ready to run.
 pub(crate) struct Job {
     pub(crate) plan: Plan,
-    /// What the report says about each flow of the plan.
+    /// Names and targets of the plan's flows, for the report.
     pub(crate) flows: Vec<Named>,
-    /// The load as it was described, and whom each of its flows asks.
+    /// Description of the load, and the servers of each of its flows.
     pub(crate) spec: LoadSpec,
     pub(crate) asked: Vec<Asked>,
     /// What the report's reader should know besides.
     pub(crate) notes: Vec<String>,
 }
 
-/// A flow's name and whom it asks.
+/// A flow's name and its target.
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) target: Target,
 }
 
 impl Job {
-    /// `is_here` says whether this host sends the load. Whether others have room for it they know best.
+    /// Makes the job from the arguments. `is_here` is true if this host sends the load; other hosts check themselves
+    /// for enough room.
     pub(crate) fn new(args: &LoadArgs, is_here: bool) -> Result<Job, Failure> {
         let ramp_up = flag("--ramp-up", parse_duration(&args.ramp_up))?;
         let spin = flag("--spin", args.spin.parse())?;
@@ -68,11 +69,7 @@ impl Job {
             described.push(describe(&name, &flow, given).map_err(within(&name))?);
         }
         let load = load(&described, given);
-        let cpus = if is_here {
-            cpus(args, &load)?
-        } else {
-            vec![None]
-        };
+        let cpus = if is_here { cpus(args, &load)? } else { vec![None] };
         if is_here {
             // Before a name is resolved or an address is tried.
             room::enough_for_each_thread(&load, cpus.len())?;
@@ -112,13 +109,7 @@ impl Job {
             },
             cpus,
         };
-        Ok(Job {
-            plan,
-            flows,
-            spec: load,
-            asked,
-            notes,
-        })
+        Ok(Job { plan, flows, spec: load, asked, notes })
     }
 }
 
@@ -128,20 +119,16 @@ fn permitted(flows: &mut [Described], is_agreed: bool) -> Result<Vec<Vec<SocketA
     for flow in &*flows {
         addresses.push(flow.addresses().map_err(within(&flow.spec.name))?);
     }
-    let hosts: Vec<Vec<SocketAddr>> = addresses
-        .iter()
-        .map(|all| public::hosts(all.iter().copied()))
-        .collect();
-    let flows = flows
-        .iter_mut()
-        .zip(&hosts)
-        .map(|(flow, hosts)| (&mut flow.spec, &**hosts))
-        .collect();
+    let hosts: Vec<Vec<SocketAddr>> =
+        addresses.iter().map(|all| public::hosts(all.iter().copied())).collect();
+    let flows =
+        flows.iter_mut().zip(&hosts).map(|(flow, hosts)| (&mut flow.spec, &**hosts)).collect();
     public::permit(flows, is_agreed)?;
     Ok(addresses)
 }
 
-/// Refuses bursts of more requests than the whole load has: all of them would come at its begin, and no burst would be whole.
+/// Refuses bursts of more requests than the whole load has: all of them would come at its begin, and no burst would be
+/// whole.
 fn whole_burst(flow: &FlowSpec, duration: Duration) -> Result<(), Failure> {
     let (Spacing::Burst { size }, Some(rate)) = (flow.spacing, flow.rate()) else {
         return Ok(());
@@ -158,7 +145,7 @@ fn whole_burst(flow: &FlowSpec, duration: Duration) -> Result<(), Failure> {
     }
 }
 
-/// What went wrong with a flow, by its name if it is a `--flow`.
+/// Returns a function that adds the name of a `--flow` to its failures.
 fn within(name: &str) -> impl Fn(Failure) -> Failure {
     move |failure| match name {
         MAIN => failure,
@@ -166,19 +153,17 @@ fn within(name: &str) -> impl Fn(Failure) -> Failure {
     }
 }
 
-/// All flows together.
+/// Combines all flows to one load.
 fn load(flows: &[Described], duration: Option<Duration>) -> LoadSpec {
     let mut specs = flows.iter().map(|flow| flow.spec.clone());
-    let main = specs
-        .next()
-        .unwrap_or_else(|| FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed));
+    let main = specs.next().unwrap_or_else(|| FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed));
     LoadSpec {
         beside: specs.collect(),
         ..LoadSpec::new(MAIN, main, duration.unwrap_or(DEFAULT_DURATION))
     }
 }
 
-/// The load of the command line itself, and every `--flow` beside it.
+/// Returns the flow of the command line itself, and every `--flow`.
 fn typed_flows(args: &LoadArgs) -> Result<Vec<(String, FlowArgs)>, Failure> {
     let mut flows = vec![(MAIN.to_owned(), args.flow.clone())];
     for text in &args.flows {
@@ -187,18 +172,14 @@ fn typed_flows(args: &LoadArgs) -> Result<Vec<(String, FlowArgs)>, Failure> {
                 "a flow is a name, a colon and options: --flow 'held: -c 10000 --connection hold'",
             )
         };
-        let (name, options) = text
-            .split_once(':')
-            .ok_or_else(|| bad("has no name".to_owned()))?;
+        let (name, options) = text.split_once(':').ok_or_else(|| bad("has no name".to_owned()))?;
         let name = name.trim().to_owned();
         let is_word = |name: &str| {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            !name.is_empty() && name.chars().all(allowed)
+            !name.is_empty()
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         };
         if !is_word(&name) {
-            return Err(bad(format!(
-                "`{name}` is not a valid name: use letters, digits and -_."
-            )));
+            return Err(bad(format!("`{name}` is not a valid name: use letters, digits and -_.")));
         }
         if flows.iter().any(|(other, _)| *other == name) {
             return Err(bad(format!("there are two flows called {name}")));
@@ -207,17 +188,14 @@ fn typed_flows(args: &LoadArgs) -> Result<Vec<(String, FlowArgs)>, Failure> {
             .ok_or_else(|| bad("a quotation mark is not closed".to_owned()))?;
         let parsed = FlowText::try_parse_from(words).map_err(|error| {
             let message = error.to_string();
-            Failure::described(format!(
-                "--flow {name}: {}",
-                message.trim_start_matches("error: ")
-            ))
+            Failure::described(format!("--flow {name}: {}", message.trim_start_matches("error: ")))
         })?;
         flows.push((name, parsed.flow.inherit(&args.flow)));
     }
     Ok(flows)
 }
 
-/// The time asked for; `None` when it follows from something else.
+/// Returns the given duration; `None` if other options determine it.
 fn duration(args: &LoadArgs) -> Result<Option<Duration>, Failure> {
     let Some(text) = &args.duration else {
         return Ok(None);
@@ -232,23 +210,20 @@ fn duration(args: &LoadArgs) -> Result<Option<Duration>, Failure> {
     Ok(Some(duration))
 }
 
-/// As long as the longest flow needs; 10 s where none says.
+/// Returns the length that the longest flow needs, or 10 s if no flow has one.
 fn default_duration(flows: &[Prepared]) -> Duration {
     let own = flows.iter().filter_map(|flow| flow.length).max();
     own.unwrap_or(DEFAULT_DURATION).min(LONGEST)
 }
 
-/// The CPU of each thread.
+/// Returns the CPU of each thread.
 fn cpus(args: &LoadArgs, load: &LoadSpec) -> Result<Vec<Option<u32>>, Failure> {
     let allowed = weir_probe::allowed_cpus()
         .map_err(|error| Failure::failed(format!("cannot read the CPUs allowed: {error}")))?;
     if let Some(text) = &args.cpus {
         let set: CpuSet = flag("--cpus", text.parse())?;
-        let missing: Vec<_> = set
-            .cpus()
-            .iter()
-            .filter(|&cpu| !allowed.cpus().contains(cpu))
-            .collect();
+        let missing: Vec<_> =
+            set.cpus().iter().filter(|&cpu| !allowed.cpus().contains(cpu)).collect();
         if let Some(cpu) = missing.first() {
             let message = format!("--cpus {text}: CPU {cpu} is not one that weir may use");
             return Err(Failure::input(message).hint(format!("weir may use {allowed}")));

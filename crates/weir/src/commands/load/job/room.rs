@@ -1,4 +1,4 @@
-//! Whether this machine has room for the connections: descriptors and ports.
+//! Check that this machine has room for the connections: descriptors and ports.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use weir_report::number;
 
 use crate::failure::Failure;
 
-/// Threads for a load: one for each CPU, and more where connections need the descriptors of more.
+/// Returns the number of threads for a load: one for each CPU, and more if connections need the descriptors of more.
 pub(super) fn threads(load: &LoadSpec, cpus: usize) -> usize {
     let wanted = descriptors(load);
     // What cannot be had is said when the threads are known.
@@ -24,7 +24,7 @@ fn descriptors(load: &LoadSpec) -> Descriptors {
     Descriptors::of_load(load, 1, false, descriptors::tables_can_be_own())
 }
 
-/// Every flow has connections for every thread, and every thread has descriptors for its share.
+/// Checks that every flow has a connection for every thread, and that every thread has descriptors for its share.
 pub(super) fn enough_for_each_thread(load: &LoadSpec, threads: usize) -> Result<(), Failure> {
     for connections in load.flows().map(|flow| flow.connections) {
         if (connections as usize) < threads {
@@ -56,7 +56,7 @@ pub(super) fn enough_for_each_thread(load: &LoadSpec, threads: usize) -> Result<
     })
 }
 
-/// So many addresses of this host alone.
+/// Returns a range of that many loopback addresses.
 fn loopback(wanted: u64) -> String {
     let first = Ipv4Addr::LOCALHOST;
     // At most 2^32 connections, and thousands of ports for each address.
@@ -64,8 +64,8 @@ fn loopback(wanted: u64) -> String {
     format!("{first}-{last}")
 }
 
-/// The kernel has a port for every connection: as many as its range holds, for each pair of own
-/// address and server address.
+/// Checks that the kernel has a port for every connection: as many as its range holds, for each pair of own address and
+/// server address.
 pub(super) fn enough_ports(flow: &Flow) -> Result<(), Failure> {
     let Some(range) = weir_probe::local_port_range() else {
         return Ok(());
@@ -84,13 +84,11 @@ pub(super) fn enough_ports(flow: &Flow) -> Result<(), Failure> {
     );
     let wanted = connections.div_ceil(ports);
     let peer = flow.routes[0].peer.ip();
-    Err(
-        Failure::input(message).hint(if peer.is_loopback() && peer.is_ipv4() {
-            format!("use {wanted} own addresses: --source {}", loopback(wanted))
-        } else {
-            format!("use {wanted} own addresses (--source), or widen the range")
-        }),
-    )
+    Err(Failure::input(message).hint(if peer.is_loopback() && peer.is_ipv4() {
+        format!("use {wanted} own addresses: --source {}", loopback(wanted))
+    } else {
+        format!("use {wanted} own addresses (--source), or widen the range")
+    }))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Whom a search asks, and for what: one flow of the command line, checked as for a load.
+//! Server of a search: one flow of the command line, checked as for a load.
 
 use std::net::SocketAddr;
 
@@ -9,22 +9,22 @@ use super::flow;
 use crate::args::FlowArgs;
 use crate::failure::Failure;
 
-/// A flow, and the addresses that answer for its URL.
+/// A flow, and the addresses of its server.
 pub(crate) struct Server {
     pub(crate) spec: FlowSpec,
-    /// As it was typed.
+    /// The URL as it was typed.
     pub(crate) url: String,
     /// The URL's host, without a port.
     pub(crate) host: String,
-    /// As the Host field has it.
+    /// Host and port for the Host field.
     pub(crate) authority: String,
-    /// At least one.
+    /// Addresses of the server, at least one.
     pub(crate) peers: Vec<SocketAddr>,
 }
 
 impl Server {
-    /// Reads what was typed, asks `may_ask` about it and all addresses that it names, and only then whether
-    /// anybody is there, if requests come from here.
+    /// Reads the arguments and calls `may_ask` with the flow and all its addresses. Only then, and if requests come
+    /// from this host, checks that a server listens there.
     pub(crate) fn of(
         args: &FlowArgs,
         is_here: bool,

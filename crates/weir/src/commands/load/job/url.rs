@@ -16,15 +16,15 @@ pub(super) struct Url {
     pub(super) text: String,
     pub(super) host: String,
     port: u16,
-    /// Over TLS.
+    /// True for https.
     pub(super) secure: bool,
-    /// As the Host field wants it.
+    /// Host and port for the Host field.
     pub(super) authority: String,
     pub(super) target: String,
 }
 
-/// What is typed as a URL, without what may be a secret in it: what comes before the last `@` of its first part, and its
-/// query. It need not be a URL.
+/// Returns a URL without parts that may be secret: the text before the last `@` of its first part, and its query. The
+/// text need not be a valid URL.
 pub(crate) fn without_secrets(text: &str) -> String {
     const MASK: &str = "(masked)";
     let begin = text.find("//").map_or(0, |at| at + 2);
@@ -78,15 +78,9 @@ impl Url {
         };
         let authority = uri.authority().ok_or_else(|| bad("has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(bad(
-                "has a user name in it; send it with -H 'Authorization: …'",
-            ));
+            return Err(bad("has a user name in it; send it with -H 'Authorization: …'"));
         }
-        let host = authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_owned();
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         if host.is_empty() {
             return Err(bad("has no host"));
         }
@@ -110,13 +104,11 @@ impl Url {
             port,
             secure,
             authority: authority.as_str().to_owned(),
-            target: uri
-                .path_and_query()
-                .map_or_else(|| "/".to_owned(), ToString::to_string),
+            target: uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
         })
     }
 
-    /// The addresses of the name.
+    /// Returns the addresses of the host's name.
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let asked = if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -133,7 +125,8 @@ impl Url {
         }
     }
 
-    /// The first of its addresses that a connection can be opened to within `patience`; without that, the first.
+    /// Returns the first address that a connection can be opened to within `patience`. Without `patience`, returns the
+    /// first.
     pub(super) fn one_of(
         &self,
         addresses: Vec<SocketAddr>,
@@ -166,10 +159,7 @@ mod tests {
         for (text, shown) in [
             ("http://127.0.0.1:80 80/", "http://127.0.0.1:80 80/"),
             ("127.0.0.1:8080", "127.0.0.1:8080"),
-            (
-                "http://me:S3CRET@host name/a",
-                "http://(masked)@host name/a",
-            ),
+            ("http://me:S3CRET@host name/a", "http://(masked)@host name/a"),
             ("me:S3CRET@host", "(masked)@host"),
             ("http://me:S3/CRET@host/", "http://(masked)@host/"),
             ("ftp://h/a?token=S3CRET", "ftp://h/a?(masked)"),

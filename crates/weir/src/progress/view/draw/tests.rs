@@ -14,7 +14,7 @@ use weir_model::study::Until;
 use super::*;
 use crate::progress::{Consumer, Event};
 
-/// What is seen after these events on a terminal of so many columns.
+/// Returns the view after these events, on a terminal of `width` columns.
 fn picture(events: &[Event], width: u16) -> String {
     let (mut state, mut lines) = (State::default(), Lines::silent(false));
     for event in events {
@@ -23,9 +23,7 @@ fn picture(events: &[Event], width: u16) -> String {
     }
     let backend = TestBackend::new(width, 22);
     let mut terminal = Terminal::new(backend).unwrap();
-    terminal
-        .draw(|frame| page(&state, &lines, true, frame.buffer_mut()))
-        .unwrap();
+    terminal.draw(|frame| page(&state, &lines, true, frame.buffer_mut())).unwrap();
     let text = terminal.backend().to_string();
     let lines = text.lines().map(|line| line.trim_matches('"').trim_end());
     let lines: Vec<&str> = lines.collect();
@@ -39,13 +37,7 @@ fn pictures(name: &str, events: &[Event]) {
 }
 
 fn quantiles(us: u64) -> Quantiles {
-    Quantiles {
-        p50: us * 1000,
-        p90: us * 1300,
-        p99: us * 2000,
-        p99_9: us * 9000,
-        max: us * 40_000,
-    }
+    Quantiles { p50: us * 1000, p90: us * 1300, p99: us * 2000, p99_9: us * 9000, max: us * 40_000 }
 }
 
 fn figures(seconds: f64, us: u64, timeouts: u64) -> LoadFigures {
@@ -144,10 +136,7 @@ fn verdict(arm: &str, verdict: &str, ratio: f64, interval: (f64, f64)) -> Verdic
 fn a_run() {
     let mut events = vec![
         run_begun("keepalive-20261121T101500Z"),
-        Event::Lab(LabEvent::Takes {
-            takes: Duration::from_secs(1000),
-            until: Until::Planned,
-        }),
+        Event::Lab(LabEvent::Takes { takes: Duration::from_secs(1000), until: Until::Planned }),
         Event::Lab(LabEvent::TrialBegun {
             loads: vec!["read-heavy".to_owned()],
             blocks: 40,
@@ -167,12 +156,7 @@ fn a_run() {
     events.push(Event::Verdicts {
         verdicts: vec![
             verdict("keepalive-64", "better", 1.12, (1.08, 1.17)),
-            verdict(
-                "worker-connections-16384",
-                "inconclusive",
-                1.01,
-                (0.7, 1.05),
-            ),
+            verdict("worker-connections-16384", "inconclusive", 1.01, (0.7, 1.05)),
             verdict("stock-again", "equivalent", 1.0, (0.99, 1.01)),
         ],
     });
@@ -196,10 +180,7 @@ fn a_search() {
         let left = Duration::from_secs(400);
         Event::Lab(LabEvent::Bracket { bracket, left })
     };
-    let held = ObservedRecord {
-        rate: 9000.0,
-        seconds: 65.0,
-    };
+    let held = ObservedRecord { rate: 9000.0, seconds: 65.0 };
     let events = [
         run_begun("127.0.0.1-8080"),
         bracket("server", Some((4000.0, 16_000.0)), None),
