@@ -11,6 +11,8 @@
 //!
 //! The same bytes give the same outcome however they are cut into pieces; the tests verify this for every parser.
 
+#![warn(missing_docs)]
+
 mod chunked;
 mod encode;
 mod error;

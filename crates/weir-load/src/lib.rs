@@ -18,7 +18,9 @@
 //!
 //! A trial is a sequence of slices, each directing the load at one group of connections. A plain load test has one
 //! group and slices of one second, which give the figures over time. A comparison has a group for each arm and switches
-//! between them about every tenth of a second; see ARCHITECTURE.md, "Arms side by side".
+//! between them about every tenth of a second; see the documentation of `weir-lab`.
+
+#![warn(missing_docs)]
 
 pub mod calibrate;
 pub mod descriptors;

@@ -3,6 +3,8 @@
 //! This crate holds data without behaviour. All other crates use these types, so a change here changes the vocabulary
 //! (see TERMINOLOGY.md) and, for everything under [`record`], a file format that must stay readable for years.
 
+#![warn(missing_docs)]
+
 pub mod arrivals;
 pub mod bursts;
 pub mod calibration;

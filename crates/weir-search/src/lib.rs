@@ -9,6 +9,8 @@
 //! remaining time narrows it: dwells around the limit, and holds at higher rates. Every trial stays in the estimate;
 //! none is discarded.
 
+#![warn(missing_docs)]
+
 mod burst;
 mod goal;
 mod judge;

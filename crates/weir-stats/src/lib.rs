@@ -11,6 +11,8 @@
 //! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a sample return `None`
 //! when it is empty or holds a value that is not finite.
 
+#![warn(missing_docs)]
+
 pub mod change;
 pub mod clusters;
 pub mod design;
