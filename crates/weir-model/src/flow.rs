@@ -16,7 +16,6 @@ use crate::spin::Spin;
 use crate::study::MatrixCell;
 use crate::tls::TlsSpec;
 
-mod old;
 pub mod words;
 
 /// Default number of connections of a flow.
@@ -36,8 +35,7 @@ pub const HELD: &str = "held";
 /// It derefs to its main flow: "the connections of a load" are those of the main flow, and code that means all flows
 /// uses [`LoadSpec::flows`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!try_from))]
-#[serde(try_from = "old::LoadShape")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadSpec {
     /// Short name, unique in the study.
     pub name: String,
@@ -148,13 +146,10 @@ pub struct FlowSpec {
     /// Times at which requests are due.
     pub arrivals: ArrivalsSpec,
     /// Spacing of arrivals at a given rate.
-    #[serde(default)]
     pub spacing: Spacing,
     /// Lifetime of a connection.
-    #[serde(default)]
     pub lifetime: Lifetime,
     /// Way to close a connection at the end of its lifetime.
-    #[serde(default)]
     pub close: Close,
     /// Maximum number of connections opened per second; `None` means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,10 +158,8 @@ pub struct FlowSpec {
     #[serde(default = "one")]
     pub pipeline: u16,
     /// Rule that assigns due requests to connections.
-    #[serde(default)]
     pub assignment: Assignment,
     /// Treatment of a request that is due when no connection is idle.
-    #[serde(default)]
     pub overflow: Overflow,
     /// Maximum number of requests; `None` means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +180,6 @@ pub struct FlowSpec {
     /// content and expectations from the first of these.
     pub requests: Vec<WeightedRequest>,
     /// Local addresses of the connections.
-    #[serde(default)]
     pub sources: SourceSpec,
 }
 

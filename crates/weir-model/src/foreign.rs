@@ -89,7 +89,7 @@ mod tests {
         ] {
             assert_eq!((&*as_cell(text), from_cell(cell)), (cell, text));
         }
-        // As older versions wrote it.
+        // An apostrophe that escapes nothing.
         assert_eq!(from_cell("'s"), "'s");
     }
 

@@ -317,8 +317,7 @@ pub struct ErrorCount {
     pub kind: ErrorKind,
     /// Message of the kernel or the parser, word for word: `Connection refused (os error 111)`.
     pub words: String,
-    /// The kernel's error number, if the kernel reported the error (errno(3)). Older records of weir have it in `words`
-    /// alone.
+    /// The kernel's error number, if the kernel reported the error (errno(3)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<i32>,
     /// Number of errors.

@@ -46,10 +46,7 @@ pub use trial::{
 };
 
 /// Current format version of run folders.
-pub const FORMAT: &str = "weir-run/2";
-
-/// Format versions that can be read. In the first, trials of pilots were not kept, and all trials counted for figures.
-pub const READABLE: [&str; 2] = ["weir-run/1", FORMAT];
+pub const FORMAT: &str = "weir-run/3";
 
 /// Header of a run, written first: the plan, the environment, and the version of weir.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,17 +61,15 @@ pub struct RunHeader {
     /// Time when the run began, RFC 3339 in UTC.
     pub started_at: String,
     /// Folder that weir was started in, to which file names in the study are relative.
-    #[serde(default)]
     pub folder: PathBuf,
     /// The study, checked and expanded.
     pub study: Study,
     /// CPUs that each role really had.
     pub cpus: CpuRoles,
     /// Network that really connected the roles.
-    #[serde(default)]
     pub network: NetworkUsed,
     /// Protection that kept copies of users' configurations from using servers and files outside the run; `None` if no
-    /// arm ran such a copy, and in older runs.
+    /// arm ran such a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<Protection>,
     /// Host of each role, if it was not the host that weir ran on.
@@ -82,16 +77,14 @@ pub struct RunHeader {
     pub places: PlacesUsed,
     /// Environment of the proxies' host.
     pub environment: Environment,
-    /// State of the network between the roles, and of their hosts, before the first trial; `None` in older runs.
+    /// State of the network between the roles, and of their hosts, before the first trial; `None` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
     /// Deviations from the study (for example CPUs shared by two roles).
     pub remarks: Vec<Remark>,
     /// True if baseline and winner are also measured one at a time after the plan.
-    #[serde(default)]
     pub check_alone: bool,
-    /// Requested share of the study's time (`weir run --time`), as typed; `None` without the option, and in older runs.
-    /// The study contains the resulting times.
+    /// Requested share of the study's time (`weir run --time`), as typed; `None` without the option. The study contains the resulting times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Name and content of each file with the user's own parameters, without which the study cannot be understood.
@@ -101,35 +94,13 @@ pub struct RunHeader {
 
 /// A remark that readers of a run's figures must know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!from))]
-#[serde(from = "RemarkText")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remark {
     /// Arm that the remark is about; `None` for the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
     /// One sentence, which names the arm if there is one.
     pub text: String,
-}
-
-/// A remark as stored: older runs have only a sentence.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RemarkText {
-    Sentence(String),
-    Remark {
-        #[serde(default)]
-        arm: Option<String>,
-        text: String,
-    },
-}
-
-impl From<RemarkText> for Remark {
-    fn from(text: RemarkText) -> Remark {
-        match text {
-            RemarkText::Sentence(text) => Remark { arm: None, text },
-            RemarkText::Remark { arm, text } => Remark { arm, text },
-        }
-    }
 }
 
 impl Remark {
@@ -347,18 +318,16 @@ pub struct ProxyRecord {
     pub effective: BTreeMap<String, String>,
     /// Soft `nofile` limit of the process, as in /proc/PID/limits.
     pub nofile: u64,
-    /// Process number of this instance's master; 0 in older records.
-    #[serde(default)]
+    /// Process number of this instance's master.
     pub pid: u32,
     /// Requested levels that have no effect, as reading back has shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inert: Vec<Inert>,
-    /// Parts of the original configuration that the loads use; empty if weir wrote the configuration, and in older
-    /// records.
+    /// Parts of the original configuration that the loads use; empty if weir wrote the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedRecord>,
     /// Original state, before weir changed it, of the cluster objects that the arm's settings go into; only in the
-    /// first record of an arm in each session, and absent in older records.
+    /// first record of an arm in each session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectRecord>,
 }
@@ -411,7 +380,7 @@ pub struct PilotRecord {
     pub wanted_ns: Option<u64>,
     /// Rate of the open loop in requests per second, if the study gave it as a share.
     pub rate: Option<f64>,
-    /// Residue of every arm; empty if the study gives the slice, and in older runs.
+    /// Residue of every arm; empty if the study gives the slice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residues: Vec<Residue>,
 }

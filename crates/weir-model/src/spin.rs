@@ -16,7 +16,7 @@ use crate::quantity::{QuantityError, format_duration, parse_duration};
 pub enum Spin {
     /// Automatic: the lateness of this machine's wake-ups as measured, within a budget of CPU time.
     Auto,
-    /// Fixed time, whatever the cost in CPU time. Records from before [`Spin::Auto`] contain only this duration.
+    /// Fixed time, whatever the cost in CPU time.
     #[serde(untagged)]
     For(Duration),
 }

@@ -53,7 +53,6 @@ pub struct Study {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub launchers: BTreeMap<String, LauncherSpec>,
     /// Rule for the comparisons between arms.
-    #[serde(default)]
     pub compare: Compare,
     /// Rules by which the arms take turns.
     pub blocks: BlockSpec,
@@ -75,7 +74,6 @@ pub struct Study {
     /// CPUs that each role may use; `None`: the lab distributes the available CPUs.
     pub cpus: Option<CpuRoles>,
     /// Network that connects the arms' proxies. Older studies, without this choice, ran on loopback.
-    #[serde(default = "NetworkSpec::loopback")]
     pub network: NetworkSpec,
     /// Figures that others published for the same arms, printed next to the measured ones.
     pub published: Option<Published>,
@@ -309,13 +307,7 @@ pub struct BlockSpec {
     /// Number of instances of every proxy over which a load's trial is spread, one after the other. Two processes with
     /// the same settings differ by about a per cent, depending on the location of their memory; an effect of that size
     /// must not be the luck of one process.
-    #[serde(default = "one_instance")]
     pub instances: u32,
-}
-
-/// Number of instances in older records.
-fn one_instance() -> u32 {
-    1
 }
 
 impl Default for BlockSpec {
@@ -335,7 +327,6 @@ pub struct Objective {
     /// Confidence of the intervals, for example 0.95.
     pub confidence: f64,
     /// Bound of a response-time metric for every arm under every load that gives it, regardless of the other arms.
-    #[serde(default)]
     pub within: Option<Duration>,
 }
 
@@ -386,13 +377,6 @@ pub struct NetworkSpec {
     pub kind: NetworkKind,
     /// MTU of the links in bytes; not used on loopback.
     pub mtu: u32,
-}
-
-impl NetworkSpec {
-    /// Returns the network of older studies, without this choice: loopback.
-    fn loopback() -> NetworkSpec {
-        NetworkSpec { kind: NetworkKind::Loopback, ..NetworkSpec::default() }
-    }
 }
 
 impl Default for NetworkSpec {

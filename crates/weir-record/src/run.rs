@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use weir_model::record::{
-    LookRecord, Outcome, PartRecord, Phase, PilotRecord, QuantileSummary, READABLE, Record,
+    FORMAT, LookRecord, Outcome, PartRecord, Phase, PilotRecord, QuantileSummary, Record,
     RunHeader, TrialRecord,
 };
 
@@ -56,7 +56,7 @@ impl Run {
         let records = whole
             .split_inclusive(|&byte| byte == b'\n')
             .enumerate()
-            .map(|(index, line)| parse(&path, index, line.trim_ascii_end()).map(with_errno))
+            .map(|(index, line)| parse(&path, index, line.trim_ascii_end()))
             .collect::<Result<_, _>>()?;
         let path = dir.join(HISTOGRAMS_FILE);
         let log = weir_files::read(&path).map_err(RecordError::io("read", &path))?;
@@ -293,28 +293,11 @@ pub fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
         }
         Err(error) => return Err(RecordError::io("read", &path)(error)),
     };
-    let Format { format: found } = parse(&path, 0, &text)?;
-    if READABLE.contains(&&*found) {
-        parse(&path, 0, &text)
-    } else {
-        Err(RecordError::UnknownFormat { path, found })
+    let Format { format } = parse(&path, 0, &text)?;
+    if format != FORMAT {
+        return Err(RecordError::UnknownFormat { path, found: format });
     }
-}
-
-/// Adds the error number to records that lack it. Early versions of weir recorded only the standard library's text:
-/// `Connection refused (os error 111)`. No other place reads the number from the text.
-fn with_errno(mut record: Record) -> Record {
-    let errors = match &mut record {
-        Record::Trial(trial) => &mut trial.errors,
-        Record::Part(part) => &mut part.errors,
-        _ => return record,
-    };
-    for error in errors.iter_mut().filter(|error| error.errno.is_none()) {
-        let end = error.words.rsplit_once("(os error ");
-        let number = end.and_then(|(_, end)| end.strip_suffix(')'));
-        error.errno = number.and_then(|number| number.parse().ok());
-    }
-    record
+    parse(&path, 0, &text)
 }
 
 /// Parses JSON that begins on line `index` (from 0) of `path`.

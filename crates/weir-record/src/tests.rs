@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use weir_model::fixture;
-use weir_model::load::Lifetime;
 use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::record::*;
 use weir_model::study::*;
@@ -111,26 +110,6 @@ fn what_was_written_reads_back_equal() {
     assert_eq!(blocks, [0, 1]);
     let want = [((0, 0), "baseline"), ((1, 0), "baseline keepalive")];
     assert_eq!(seen, want.map(|(key, arms)| (key, arms.to_owned())));
-}
-
-#[test]
-fn errors_of_before_they_had_a_number_get_it_from_their_words() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().join("run");
-    RunWriter::create(&dir, &header(), "").unwrap();
-    let read = |words: &str| {
-        let mut record = serde_json::to_value(record("baseline", 0)).unwrap();
-        let error = &mut record.pointer_mut("/errors/0").unwrap();
-        error["words"] = words.into();
-        error.as_object_mut().unwrap().remove("errno");
-        fs::write(dir.join(RECORDS_FILE), format!("{record}\n")).unwrap();
-        let run = Run::read(&dir).unwrap();
-        run.trials().next().unwrap().errors[0].errno
-    };
-    let refused = "Cannot assign requested address (os error 99)";
-    assert_eq!(read(refused), Some(99));
-    assert_eq!(read("closed by the peer"), None);
-    assert_eq!(read("(os error many)"), None);
 }
 
 /// A trial whose response times are kept under its tag.
@@ -292,28 +271,6 @@ fn a_format_of_the_future_is_named() {
     fs::write(&path, r#"{"format": "#).unwrap();
     let error = Run::read(folder.path()).unwrap_err();
     assert!(error.to_string().contains("run.json:1: "), "{error}");
-}
-
-/// The fixture was written by weir before there were cells, phases and a single description of a load; it has the first
-/// record of each kind for each load and arm.
-#[test]
-fn a_run_of_an_earlier_weir_reads_as_it_did() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/before-cells");
-    let run = Run::read(&dir).unwrap();
-    let study = &run.header.study;
-    let names: Vec<&str> = study.loads.iter().map(|load| &*load.name).collect();
-    assert_eq!(names, ["closed", "open"]);
-    let open = &study.loads[1];
-    assert_eq!((open.connections, open.held()), (4, 3));
-    assert_eq!(open.lifetime, Lifetime::Request);
-    assert!(open.tls.is_some() && open.is_open());
-    assert!(run.header.remarks.iter().all(|remark| remark.arm.is_none()));
-    assert!(!run.header.remarks.is_empty());
-    let trials: Vec<_> = run.trials().collect();
-    assert_eq!(trials.len(), 6, "three arms under two loads");
-    assert!(trials.iter().all(|trial| trial.phase == Phase::Measurement));
-    assert_eq!(run.outcome(), Some(Outcome::Complete));
-    assert!(run.pilot("open").is_some_and(|pilot| pilot.rate.is_some()));
 }
 
 #[test]

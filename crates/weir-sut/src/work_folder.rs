@@ -20,8 +20,6 @@ use crate::user::WorkerUser;
 /// Name of the file that identifies the maker of a folder. No arm's name begins with a dot, so weir's own files in the
 /// folder never conflict with an arm's.
 const OWNER_FILE: &str = ".pid";
-/// Former name of the owner's file, from before arms could have that name.
-const FORMER_OWNER_FILE: &str = "pid";
 
 /// Age from which a folder without an owner's file counts as abandoned; a younger one is about to be filled by a weir.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
@@ -204,9 +202,7 @@ impl Owner {
 
     /// Reads the maker of a folder; None if the folder has no valid owner's file.
     fn of(folder: &Path) -> Option<Owner> {
-        let mut files = [OWNER_FILE, FORMER_OWNER_FILE].into_iter();
-        let text = files.find_map(|file| fs::read_to_string(folder.join(file)).ok())?;
-        Owner::parse(&text)
+        Owner::parse(&fs::read_to_string(folder.join(OWNER_FILE)).ok()?)
     }
 
     fn to_text(&self) -> String {

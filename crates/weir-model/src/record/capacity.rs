@@ -13,8 +13,7 @@ pub enum SearchStage {
     Closed,
     /// Rates far apart, until one rate holds and a nearby one does not.
     Ramp,
-    /// A short trial near the limit; `ladder` in records from when it was more than one trial.
-    #[serde(alias = "ladder")]
+    /// A short trial near the limit.
     Dwell,
     /// A hold: a trial that lasts longer than after-effects in the system do.
     Hold,
@@ -43,7 +42,7 @@ pub struct BracketRecord {
     /// Highest rate that passed a hold so far; absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<ObservedRecord>,
-    /// Seconds that the run had been at work by then; absent in older records.
+    /// Seconds that the run had been at work by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_s: Option<f64>,
 }
@@ -87,7 +86,7 @@ pub struct CapacityRecord {
     pub stalls: usize,
     /// Highest rate that passed a hold; 0 if none did.
     pub verified: f64,
-    /// Length of the hold at `verified`, seconds; 0 in older records.
+    /// Length of the hold at `verified`, seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub held_s: f64,
     /// Lowest rate above `verified` that broke, and the time after which it did.
@@ -112,16 +111,16 @@ pub struct CapacityRecord {
     pub ceiling: Option<CeilingRecord>,
     /// Seconds of trials, without and with the holds; rests before them are included.
     pub seconds: (f64, f64),
-    /// Part of these seconds without load, for the arm to come to rest; 0 in older records.
+    /// Part of these seconds without load, for the arm to come to rest.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rest_s: f64,
-    /// Number of connections to the arm; 0 in older records.
+    /// Number of connections to the arm.
     #[serde(default, skip_serializing_if = "is_none")]
     pub connections: u32,
     /// Reason why the search ended.
     pub end: CapacityEnd,
     /// Time budget for the whole run that would suffice, in seconds by the clock, if the time was too short. Absent if
-    /// no budget makes a search longer, and in older records.
+    /// no budget makes a search longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enough_s: Option<f64>,
 }
@@ -148,7 +147,7 @@ pub struct BurstRecord {
     pub low: f64,
     /// Lowest rate that did not hold, requests per second.
     pub high: f64,
-    /// Confidence of the interval, 0..1; 0 in older records.
+    /// Confidence of the interval, 0..1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub confidence: f64,
 }

@@ -21,7 +21,6 @@ pub struct ConfirmationRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
     /// Compared metric: the rate, or a response time if the load does not exceed the rate that is answered.
-    #[serde(default = "rate")]
     pub metric: Metric,
     /// Ratio of the metric with the change to the metric without, and its interval; `None` if there was no result, or
     /// if without the change no request was answered correctly.
@@ -36,9 +35,4 @@ pub struct ConfirmationRecord {
     /// Folder of the paired trial's run, within this run's folder.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
-}
-
-/// Metric of older records.
-fn rate() -> Metric {
-    Metric::Rate
 }

@@ -38,9 +38,8 @@ pub struct PartRecord {
     /// ListenOverflows` of /proc/net/netstat).
     pub listen_overflows: u64,
     /// Maximum delay in reading the counters of a slice, nanoseconds.
-    #[serde(default)]
     pub late_ns: u64,
-    /// Offsets between the clocks of the hosts, measured before the trial; empty on one host, and in older records.
+    /// Offsets between the clocks of the hosts, measured before the trial; empty on one host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockOffset>,
     /// Start time of each generator; empty if there was only one.
@@ -101,12 +100,10 @@ pub struct ArmConnections {
     /// Name of the arm.
     pub arm: String,
     /// Answered requests, including those of unmeasured slices.
-    #[serde(default)]
     pub answered: u64,
     /// Connections that send requests.
     pub asking: ConnectionCounts,
     /// Connections that are only held; all counts are 0 if the load holds none.
-    #[serde(default)]
     pub held: ConnectionCounts,
     /// TLS handshakes of the connections that send requests; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +113,6 @@ pub struct ArmConnections {
     pub listen_overflows: Option<u64>,
     /// Memory of the arm's proxy processes before the last slice, when all connections were still open: the sum of
     /// their proportional set sizes (Pss, proc_pid_smaps_rollup(5)), bytes. 0 if it could not be read.
-    #[serde(default)]
     pub proxy_memory_bytes: u64,
 }
 
@@ -132,8 +128,7 @@ pub struct ConnectionCounts {
     pub open_at_end: u64,
     /// Total number of connections opened, for the first time or again.
     pub opened: u64,
-    /// Connections that the proxy closed while another arm had the load, and that were opened again; 0 in older
-    /// records.
+    /// Connections that the proxy closed while another arm had the load, and that were opened again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_at_rest: u64,
 }

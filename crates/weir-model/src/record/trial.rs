@@ -67,8 +67,8 @@ pub struct TrialRecord {
     /// Purpose of the trial.
     #[serde(default, skip_serializing_if = "Phase::is_usual")]
     pub phase: Phase,
-    /// Rate of the open loop in requests per second, the mean of its slices; absent in a closed loop, and in older
-    /// records, in which the pilot's record has the rate.
+    /// Rate of the open loop in requests per second, the mean of its slices; absent in a closed loop, in which the
+    /// pilot's record has the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_intended: Option<f64>,
     /// The arm's slices in this block, in chronological order.
@@ -84,7 +84,7 @@ pub struct TrialRecord {
     pub response_time: QuantileSummary,
     /// Service times of the same requests, from the send to the last byte.
     pub service_time: QuantileSummary,
-    /// Times from the send to the first byte, of the same requests; empty in older records.
+    /// Times from the send to the first byte, of the same requests.
     #[serde(default, skip_serializing_if = "QuantileSummary::is_empty")]
     pub first_byte: QuantileSummary,
     /// Dispatch lag of the same requests: the delay from the moment when a request is due and a connection is idle, to
@@ -149,8 +149,8 @@ pub struct SliceRecord {
     pub whole_ns: u64,
     /// Requests sent in the measured part.
     pub offered: u64,
-    /// Requests of an open loop that were due in the measured part; 0 in older records. Each was sent, at any time, or
-    /// counts as `queued` or `dropped`.
+    /// Requests of an open loop that were due in the measured part. Each was sent, at any time, or counts as `queued`
+    /// or `dropped`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub due: u64,
     /// Due requests that were sent, at any time.
@@ -165,7 +165,7 @@ pub struct SliceRecord {
     /// Responses completed in the measured part.
     pub completed: u64,
     /// Answered requests of a closed loop in thousandths. Each request counts by the share of its service time that
-    /// lies in the first `served_ns` of the measured part. Absent in older records, and in open loops.
+    /// lies in the first `served_ns` of the measured part. Absent in open loops.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub served_thousandths: u64,
     /// Length of the period for [`SliceRecord::served_thousandths`], nanoseconds.
@@ -178,14 +178,14 @@ pub struct SliceRecord {
     /// Connections that were opened again in the whole slice.
     pub reconnects: u64,
     /// Delay from the slice's start until the generator's latest thread turned to the arm, nanoseconds; no request of
-    /// that thread was sent before. 0 in older records.
+    /// that thread was sent before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub switch_late_ns: u64,
     /// CPU time of the arm's proxy processes from the start of this slice to the start of the arm's next one,
     /// nanoseconds. The proxy rests in between, so both readings are exact.
     pub proxy_cpu_ns: u64,
     /// Time that the arm rested after this slice, from its last responses to its next slice, nanoseconds; 0 if it was
-    /// not read, as in older records.
+    /// not read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rest_ns: u64,
     /// Part of `proxy_cpu_ns` that was used during `rest_ns`, while another arm had the load.
@@ -205,11 +205,11 @@ pub struct SliceRecord {
     pub generator_steal_ns: u64,
     /// Time that the proxy's CPUs were idle (idle + iowait) in the whole slice, nanoseconds.
     pub proxy_cpus_idle_ns: u64,
-    /// Time that the proxy's CPUs spent on interrupts in the whole slice, nanoseconds; 0 in older records.
+    /// Time that the proxy's CPUs spent on interrupts in the whole slice, nanoseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proxy_irq_ns: u64,
     /// Time that CPU quotas throttled the control groups of weir's own processes in the whole slice, summed over CPUs,
-    /// nanoseconds; 0 if there are no quotas, and in older records.
+    /// nanoseconds; 0 if there are no quotas.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub throttled_ns: u64,
     /// Time that CPU quotas throttled the proxy's other control groups, in the same period as `proxy_cpu_ns`,
@@ -217,10 +217,9 @@ pub struct SliceRecord {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proxy_throttled_ns: u64,
     /// Maximum delay in reading the counters at the slice's start and end, nanoseconds.
-    #[serde(default)]
     pub late_ns: u64,
     /// Sockets of the arm's network namespace (of the host, if the arm has no namespace of its own) when the slice
-    /// began; absent in older records.
+    /// began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<SocketCounts>,
     /// Sockets of the same namespace when the slice ended.
@@ -239,7 +238,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Stalls of CPUs by role. `None` if there was no meter, as in older records.
+/// Stalls of CPUs by role. `None` if there was no meter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HoldUps {
@@ -295,8 +294,7 @@ pub struct HeldUp {
     pub times: u64,
     /// Total delay of the late interrupts, nanoseconds.
     pub late_ns: u64,
-    /// Total time that processes outside the run had the CPUs, in stretches of more than 0.2 ms, nanoseconds; 0 in
-    /// older records.
+    /// Total time that processes outside the run had the CPUs, in stretches of more than 0.2 ms, nanoseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub others_ns: u64,
 }

@@ -27,7 +27,6 @@ pub struct AskSpec {
     /// True if the flow uses TLS.
     pub tls: bool,
     /// True if the flow's clients present certificates.
-    #[serde(default)]
     pub certified: bool,
     /// True if the proxy is expected to serve its own files.
     pub files: bool,
@@ -55,7 +54,6 @@ pub struct RequestedSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
     /// True if status 404 is accepted, so that the target need not exist.
-    #[serde(default)]
     pub may_miss: bool,
 }
 

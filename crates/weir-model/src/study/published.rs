@@ -19,7 +19,6 @@ pub struct Published {
     /// larger machine.
     pub figures: BTreeMap<String, f64>,
     /// Published figures by name of the load; each maps an arm name to its figure.
-    #[serde(default)]
     pub by_load: BTreeMap<String, BTreeMap<String, f64>>,
     /// Response times by quantile, in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

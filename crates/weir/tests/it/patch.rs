@@ -276,26 +276,6 @@ fn what_the_program_is_started_with_is_told() {
     }
 }
 
-/// Reads run folders from before there were several proxies, which lack the fields about them.
-#[test]
-fn runs_of_before_are_still_read() {
-    let place = Place::new();
-    let arms = "- {name: kept, settings: {origin_keepalive: 64}}\n";
-    let study = study("{kind: nginx, settings: {worker_processes: 1}}", arms);
-    run(&place.path("own"), study, &[1.0, 1.0, 1.3]);
-    let path = place.path("own/run.json");
-    let text = fs::read_to_string(&path).expect("there");
-    let mut header: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let study = header["study"].as_object_mut().expect("a study");
-    assert!(study.remove("compare").is_some());
-    assert!(!study.contains_key("launchers"));
-    fs::write(&path, header.to_string()).expect("written");
-    let directives = patch(&place, "").with_code(0).stdout;
-    assert!(directives.starts_with("upstream: keepalive 64\n"), "{directives}");
-    let report = place.ends("report own --format json").with_code(0).stdout;
-    report.has_none(&["\"pairs\"", "\"counters\""]);
-}
-
 /// Checks that secrets are masked on a terminal, where others may look on, but not in a file, which is to be applied.
 #[test]
 fn secrets_around_a_change_are_masked_on_a_terminal_alone() {

@@ -76,9 +76,9 @@ fn folders_that_hold_no_run() {
     report("nowhere").refused_in_a_line(&["nowhere/run.json: No such file or directory"]);
     report("temporary").refused_in_a_line(&["temporary is not a run folder: it has no run.json"]);
     fs::create_dir(place.path("future")).unwrap();
-    place.write("future/run.json", r#"{"format": "weir-run/3", "everything": "else"}"#);
+    place.write("future/run.json", r#"{"format": "weir-run/4", "everything": "else"}"#);
     report("future").refused_in_a_line(&[
-        "future/run.json has format `weir-run/3`; this weir reads `weir-run/2`",
+        "future/run.json has format `weir-run/4`; this weir reads `weir-run/3`",
         "\nhint: ",
     ]);
     place.write("future/run.json", "not json");
